@@ -10,9 +10,12 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from clusterd.learning.interchange.files import write_rules
+from clusterd_crawler.rules import Condition, Edit, Key, Rule
 
 CLUSTERD = str(Path(sys.executable).parent / "clusterd")
 URLS = ["http://h.com/\x1b[31mred\x07", "http://h.com/b\nforged  line", "http://h.com/c\x9b2J", "http://h.com/plain"]
@@ -82,6 +85,20 @@ def test_nor_is_what_was_not_taken(data: Path, tmp_path: Path) -> None:
     assert b"fetched_at is" in said
     assert b"\x1b" not in said
     assert len(said) < 2_000
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_nor_is_what_imported_rules_say(terminal: bool, tmp_path: Path) -> None:
+    sid, odd = Key(name="sid"), "\nforged \x9b2J\u202e"
+    edits = (Edit(sid, "delete"),)
+    rule = Rule("r1", "h.com", (Condition(sid, "any"), Condition(Key(name="a"), "is", (odd,))), edits, crawl=odd)
+    rule = replace(rule, evidence=((f"http://h.com/{odd}", "http://h.com/", True),))
+    (tmp_path / "rules.json").write_text(write_rules([rule], "clusterd")[0])
+    for command in (("import", str(tmp_path / "rules.json")), ("show", "r1"), ("export",)):
+        said = printed(tmp_path / "store", "rules", *command, terminal=terminal)
+        assert "forged" in said
+        assert not {"\x9b", "\u202e"} & set(said)
+        assert not any(line.strip().startswith("forged") for line in said.splitlines())
 
 
 def test_a_line_of_the_daemons_log_is_one_whatever_it_names() -> None:

@@ -53,8 +53,12 @@ def emit(record: Record, text: str | None, *, json: bool) -> None:
 
 def to_json(record: Record) -> str:
     """Return a record on one line; numbers rounded to the sixth place, what would command a terminal escaped."""
-    line = codec.dumps(_rounded(dict(record)), ensure_ascii=False)
-    return line if line.isprintable() else "".join(c if c.isprintable() else codec.dumps(c)[1:-1] for c in line)
+    return escaped(codec.dumps(_rounded(dict(record)), ensure_ascii=False))
+
+
+def escaped(text: str) -> str:
+    """Return a line of JSON with what would command a terminal escaped."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else codec.dumps(c)[1:-1] for c in text)
 
 
 def write_line(line: str) -> None:

@@ -16,6 +16,7 @@ from clusterd_crawler.errors import NotFound, WrongInput
 
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
+from clusterd.cli.printing import escaped, printable
 from clusterd.cli.replay import replay_crawls
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def export_rules(
         raise NotFound(none_of(host))
     text, done = write_rules(given, file_format, read_file(universal) if universal else "", loose=loose)
     if file == "-":
-        sys.stdout.write(one_line(text) if invocation.json else text)
+        sys.stdout.write(one_line(text) if invocation.json else "\n".join(map(escaped, text.split("\n"))))
         for named, reason in (*done.refused.items(), *done.notes.items()):
             invocation.hint(f"{named}: {reason}")
         return
@@ -130,7 +131,7 @@ def export_rules(
         if rule.id not in done.refused:
             tell(invocation, rule, done.notes.get(rule.id, ""))
     for refused, reason in done.refused.items():
-        invocation.emit({"id": refused, "reason": reason}, f"{refused}  not exported: {reason}")
+        invocation.emit({"id": refused, "reason": reason}, printable(f"{refused}  not exported: {reason}"))
     if not loose and any("other parameters" in reason for reason in done.refused.values()):
         invocation.hint("--loose exports them without their condition on other parameters, each with a note")
 
@@ -143,7 +144,7 @@ def none_of(host: str) -> str:
 def tell(invocation: Invocation, rule: Rule, note: str) -> None:
     """Print a rule that was written or read, with a note where there is one."""
     record = rule_record(rule) | ({"note": note} if note else {})
-    invocation.emit(record, f"{rule.id}  {rule.text}" + (f"  (note: {note})" if note else ""))
+    invocation.emit(record, printable(f"{rule.id}  {rule.text}" + (f"  (note: {note})" if note else "")))
 
 
 def one_line(text: str) -> str:
@@ -166,7 +167,7 @@ def import_rules(invocation: Invocation, file: str, file_format: Literal["cluste
             note = "" if rule.id in named else "under a new id: that of the file is of a rule that says another thing"
             tell(invocation, rule, done.notes.get(rule.id, note))
     for entry, reason in done.refused:
-        invocation.emit({"id": entry, "reason": reason}, f"{entry}  not imported: {reason}")
+        invocation.emit({"id": entry, "reason": reason}, printable(f"{entry}  not imported: {reason}"))
 
 
 def spelled(host: str | None, book: RuleService) -> str:
@@ -249,7 +250,7 @@ def entry_record(entry: Entry) -> dict[str, Any]:
 
 
 def entry_text(entry: Entry, skips: int) -> str:
-    """Return a rule for people."""
+    """Return a rule for people; nothing that was imported begins a line of its own."""
     rule = entry.rule
     lines = [
         f"{rule.id}  {rule.text}",
@@ -259,7 +260,7 @@ def entry_text(entry: Entry, skips: int) -> str:
         *(f"  {'=' if agreed else '≠'}  {a}  {b}" for a, b, agreed in rule.evidence),
         *(f"  {iso(turn.at)}  {turn.state} ({turn.by}) {turn.reason}".rstrip() for turn in entry.history),
     ]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def read_file(name: str) -> str:

@@ -329,6 +329,15 @@ def test_a_calendar_without_end_is_a_trap(
     assert f"{site.host}/calendar/N-N-N looks like a crawler trap" in done.log
 
 
+def test_what_is_said_of_a_trap_is_short_however_long_its_urls_are(
+    site: Site, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    days = (f"/calendar/2026-{month}-{day}" for month in range(1, 11) for day in range(1, 27))
+    log = crawl(tmp_path, at(site, [f"{day}?{'v' * 1900}=1" for day in days]), settings).log
+    (line,) = (line for line in log.splitlines() if "looks like a crawler trap" in line)
+    assert len(line) < 2000
+
+
 def test_a_middleware_may_import_the_reactor(site: Site, settings: dict[str, Any], tmp_path: Path) -> None:
     """In a script the crawl installs it, before the middlewares are imported."""
     (tmp_path / "theirs.py").write_text("from twisted.internet import reactor\n\nclass Theirs:\n    pass\n")

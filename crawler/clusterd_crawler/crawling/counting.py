@@ -62,7 +62,7 @@ class Counting:
         for trap in self._decisions.traps():
             self._stats.inc_value("clusterd/trapped")
             logger.warning(
-                "%s looks like a crawler trap, and %s: %s; see %s",
+                "%.500s looks like a crawler trap, and %s: %.500s; see %.500s",  # a URL may be long
                 trap.family,
                 self._guarded,
                 trap.reason,

@@ -80,6 +80,35 @@ def test_a_place_is_taken_again_when_nothing_is_left_there(redis_url: str, prefi
 
 
 @pytest.mark.parametrize("homes", [1, SHARDS])
+@pytest.mark.parametrize("clearing", [False, True])
+def test_a_store_that_is_set_back_has_nothing_left_of_who_had_the_place(
+    redis_url: str, prefix: str, homes: int, clearing: bool
+) -> None:
+    """A policy was removed, another has its place; the store comes back with the first, or while that was cleared."""
+    crawl = spread(World(7).crawl(120))
+    index = RedisIndex(redis_url, prefix, [*DEFAULT_POLICIES, LOOSE], shards=homes)
+    index.apply(crawl[:80])
+    settled(index)
+    if clearing:
+        index.remove_policy(LOOSE.name)
+    with connect(redis_url) as client:
+        kept = {key: client.dump(key) for key in client.scan_iter(f"{prefix}*", count=1000)}
+        index.remove_policy(LOOSE.name)
+        settled(index)
+        policies = [*DEFAULT_POLICIES, Policy("tight", resemblance=0.95)]
+        index.add_policy(policies[-1])
+        settled(index)
+        client.delete(*client.scan_iter(f"{prefix}*", count=1000))
+        for key, value in kept.items():
+            client.restore(key, 0, value)
+    index.apply(crawl[80:])
+    settled(index)
+    assert index.policies() == policies
+    assert partition(index, policies) == expected(crawl, policies)
+    index.close()
+
+
+@pytest.mark.parametrize("homes", [1, SHARDS])
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_is_left_of_policies_that_were_removed(redis_url: str, prefix: str, seed: int, homes: int) -> None:
     """Two workers add and remove policies between batches of pages; in the end all are removed, and added again."""

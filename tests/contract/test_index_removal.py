@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 
 import pytest
-from clusterd.clusters.contract import DEFAULT_POLICIES, NEAR, Policy
+from clusterd.clusters.contract import DEFAULT_POLICIES, IDENTICAL, NEAR, Policy
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.errors import WrongInput
@@ -47,6 +47,12 @@ def test_a_policy_that_is_removed_leaves_the_others_as_they_were(opened: Opened)
     index.add_policy(Policy("related", containment=0.4))
     settled(index)
     assert partition(index, index.policies()) == expected(crawl, index.policies())
+
+
+def test_the_only_policy_is_removed_which_has_no_place(opened: Opened) -> None:
+    index = opened((IDENTICAL,))
+    index.remove_policy(IDENTICAL.name)
+    assert index.policies() == []
 
 
 def test_the_first_policy_is_removed_and_hits_are_told_by_the_next(opened: Opened) -> None:

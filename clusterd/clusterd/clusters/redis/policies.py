@@ -135,14 +135,15 @@ def text_of(policy: Policy) -> bytes:
 
 def bring(home: Home, at: State, latest: State) -> None:
     """Let a home have the latest policies, or at first places without a policy where it has others, to be cleared."""
-    had = iter(at.graded)
-    entries = [one if one.identical or next(had, one) == one else VACANT for one in latest.entries]
-    if VACANT in entries and entries == list(at.entries):
+    had, vacant = iter(at.graded), text_of(VACANT)
+    both = zip(latest.entries, latest.texts, strict=True)
+    texts = tuple(text if one.identical or next(had, one) == one else vacant for one, text in both)
+    if vacant in texts and texts == at.texts:
         while clear(home):
             pass
-        entries = list(latest.entries)
-    changes = latest.age[0] - (entries != list(latest.entries))  # what is not the latest yet is older than that
-    change(home, at, [text_of(one) for one in entries], max(changes, 0))
+        texts = latest.texts
+    changes = latest.age[0] - (texts != latest.texts)  # what is not the latest yet is older than that
+    change(home, at, texts, max(changes, 0))
 
 
 def clear(home: Home) -> bool:

@@ -42,6 +42,6 @@ define('policies', function(ARGV)
   if is_left then call('SET', BASE .. ':clear', pack('<I4I4', first, counters[N])) end
   write_counters()
   call('DEL', BASE .. ':policies')
-  call('RPUSH', BASE .. ':policies', unpack(after))
+  if #after > 0 then call('RPUSH', BASE .. ':policies', unpack(after)) end
   return 1
 end)

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clusterd.cli.clusters import policy_record
+from clusterd.clusters.contract import DEFAULT_POLICIES
+from clusterd.clusters.memory.index import MemoryIndex
 from clusterd_consumer.resemblance import exact
 
 from tests.clusterd.command_line import FIELDS, PROGRAM, Typed, page, words, write
@@ -85,6 +88,13 @@ class TestQuestions:
             status, _, err = filled("policy", "remove", name)
             assert status == 2
             assert says in err
+
+    def test_a_policy_that_is_removed_while_it_is_told(self) -> None:
+        """Somebody else removes it between the two questions of what it is and how many clusters it has."""
+        index = MemoryIndex(DEFAULT_POLICIES)
+        policies = index.policies()
+        index.remove_policy("related")
+        assert [policy_record(index, one)["clusters"] for one in policies] == [0, 0, 0, 0]
 
     def test_an_alert_tells_of_a_split(self, typed: Typed, tmp_path: Path) -> None:
         first, second = words(1), words(2)

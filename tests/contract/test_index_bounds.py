@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from clusterd.clusters.contract import DEFAULT_POLICIES, Policy
+from clusterd.clusters.contract import DEFAULT_POLICIES, Index, Policy
+from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.clusters.redis import posting
 from clusterd.clusters.redis.index import BACKLOG, RedisIndex
 from clusterd_consumer.postings.scheme import Scheme
@@ -17,6 +18,7 @@ from clusterd_consumer.redis_scripts import Calls, Request
 from clusterd_crawler.sketch import Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
+from tests.contract.test_index_homes import SHARDS
 
 URL = "http://h.example/clock"
 
@@ -140,6 +142,44 @@ def test_pages_whose_lists_are_common_leave_none_behind(
             settled(index)
         index.close()
     assert entries(url, f"{prefix}both:") == entries(url, f"{prefix}later:") > 0
+
+
+@pytest.mark.parametrize("homes", [1, SHARDS])
+@pytest.mark.parametrize("seed", range(3))
+def test_crowded_pages_that_come_and_go_join_what_is_alike_and_leave_no_entry(
+    redis_url: str, prefix: str, seed: int, homes: int
+) -> None:
+    """Lists become common, are emptied and begun anew; pages are delivered twice, and settled late."""
+    dice = random.Random(seed)
+    scheme = Scheme(bound=dice.randrange(3, 9), latest=2)
+    indexes: list[Index] = [RedisIndex(redis_url, prefix + "both:", scheme=scheme, shards=homes)]
+    indexes.append(MemoryIndex(DEFAULT_POLICIES, scheme))
+    crawl: list[Sketch] = []
+    for at in range(1, 21):
+        batch = []
+        for _ in range(dice.randrange(1, 16)):
+            notice, own = 10**6 * min(at // 7, dice.randrange(3)), 100 * dice.randrange(100, 130)
+            words = [*range(notice, notice + 90), *range(own, own + dice.choice([0, 3, 10, 20]))]
+            batch.append(page(f"http://h{dice.randrange(40)}.example/", at, words))
+        again = dice.sample(crawl, min(2, len(crawl)))
+        crawl += batch
+        steps = dice.randrange(8)
+        for index in indexes:
+            index.apply([*batch, *again])
+            index.settle(steps)
+    last = [page(f"http://h{n}.example/", 100, range(10**9 + 100 * n, 10**9 + 100 * n + 50)) for n in range(40)]
+    uncapped = expected(crawl)
+    for index in indexes:
+        settled(index)
+        for policy, clusters in partition(index).items():
+            assert all(any(found <= whole for whole in uncapped[policy]) for found in clusters)
+        index.apply(last)
+        settled(index)
+    indexes.append(RedisIndex(redis_url, prefix + "last:", scheme=scheme, shards=homes))
+    indexes[-1].apply(last)
+    assert entries(redis_url, f"{prefix}both:") == entries(redis_url, f"{prefix}last:") > 0
+    for index in indexes:
+        index.close()
 
 
 def entries(url: str, prefix: str) -> int:

@@ -28,10 +28,12 @@ from clusterd_consumer.worker import Worker
 from clusterd_crawler.message import encode
 from clusterd_crawler.sketch import Sketch
 
-from tests.contract.index_world import expected, page, partition, settled
+from tests.contract.index_world import World, expected, page, partition, settled
+from tests.contract.test_index_homes import spread
 from tests.services.redis_server import connect_cluster, redis_cluster, redis_server, wait_until_formed
 
 LATER = replace(DEFAULT_POLICIES[1], name="later")
+LOOSE = replace(DEFAULT_POLICIES[2], name="loose", resemblance=0.1)
 AOF = ("--appendonly", "yes", "--appendfsync", "always")
 
 
@@ -255,6 +257,33 @@ def test_a_first_node_that_comes_back_with_nothing_is_caught_up_from_the_log(
         assert partition(after, policies) == expected(crawl, policies)
         assert all(len(after.similar(known, 1)) >= 3 for one in crawl if (known := after.sketch(one.url)))
         after.close()
+
+
+@pytest.mark.cluster
+def test_a_node_that_comes_back_with_a_policy_that_was_removed_has_nothing_left_of_it(
+    tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another has its place by now, which joins less; the other homes have that."""
+    monkeypatch.setattr(redis_marks, "INTERVAL", 0.0)
+    crawl = spread(World(3).crawl(90), hosts=9)
+    policies = [*DEFAULT_POLICIES, replace(DEFAULT_POLICIES[1], name="tight", resemblance=0.95)]
+    with ExitStack() as stack:
+        url = stack.enter_context(redis_cluster(tmp_path / "cluster", options=AOF))
+        nodes = Nodes(url, tmp_path, prefix, stack, first=True)
+        index = RedisIndex(url, prefix, [*DEFAULT_POLICIES, LOOSE])
+        reader = Reader(index)
+        reader.work(crawl[:60])
+        nodes.keep()
+        index.remove_policy(LOOSE.name)
+        settled(index)
+        index.add_policy(policies[-1])
+        settled(index)
+        nodes.set_back()
+        reader.work(crawl[60:])
+        settled(index)
+        assert index.policies() == policies
+        assert partition(index, policies) == expected(crawl, policies)
+        index.close()
 
 
 @pytest.mark.cluster

@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 
 import pytest
-from clusterd.clusters.contract import DEFAULT_POLICIES, NEAR, Policy
+from clusterd.clusters.contract import DEFAULT_POLICIES, IDENTICAL, NEAR, Policy
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.errors import WrongInput
@@ -16,6 +16,7 @@ from clusterd_crawler.sketch import Sketch
 from tests.contract.index_scheduler import Crash, ScheduledCalls, Scheduler
 from tests.contract.index_world import Opened, World, expected, page, partition, settled
 from tests.contract.test_index_homes import SHARDS, spread
+from tests.contract.test_index_parting import Acting
 
 LOOSE = Policy("loose", resemblance=0.2)
 #: What homes keep of graded policies and of what waits (lua/forest.lua, lua/spans.lua, lua/settling.lua).
@@ -49,6 +50,12 @@ def test_a_policy_that_is_removed_leaves_the_others_as_they_were(opened: Opened)
     assert partition(index, index.policies()) == expected(crawl, index.policies())
 
 
+def test_the_only_policy_is_removed_which_has_no_place(opened: Opened) -> None:
+    index = opened((IDENTICAL,))
+    index.remove_policy(IDENTICAL.name)
+    assert index.policies() == []
+
+
 def test_the_first_policy_is_removed_and_hits_are_told_by_the_next(opened: Opened) -> None:
     index = opened()
     pages = [page(f"http://h.example/{n}", 1, [*range(100), *range(1000 * n, 1000 * n + 5)]) for n in range(2)]
@@ -76,6 +83,72 @@ def test_a_place_is_taken_again_when_nothing_is_left_there(redis_url: str, prefi
     index.add_policy(LOOSE)
     settled(index)
     assert partition(index, index.policies()) == expected(crawl, index.policies())
+    index.close()
+
+
+@pytest.mark.parametrize("homes", [1, SHARDS])
+@pytest.mark.parametrize("clearing", [False, True])
+def test_a_store_that_is_set_back_has_nothing_left_of_who_had_the_place(
+    redis_url: str, prefix: str, homes: int, clearing: bool
+) -> None:
+    """A policy was removed, another has its place; the store comes back with the first, or while that was cleared."""
+    crawl = spread(World(7).crawl(120))
+    index = RedisIndex(redis_url, prefix, [*DEFAULT_POLICIES, LOOSE], shards=homes)
+    index.apply(crawl[:80])
+    settled(index)
+    if clearing:
+        index.remove_policy(LOOSE.name)
+    with connect(redis_url) as client:
+        kept = {key: client.dump(key) for key in client.scan_iter(f"{prefix}*", count=1000)}
+        index.remove_policy(LOOSE.name)
+        settled(index)
+        policies = [*DEFAULT_POLICIES, Policy("tight", resemblance=0.95)]
+        index.add_policy(policies[-1])
+        settled(index)
+        client.delete(*client.scan_iter(f"{prefix}*", count=1000))
+        for key, value in kept.items():
+            client.restore(key, 0, value)
+    index.apply(crawl[80:])
+    settled(index)
+    assert index.policies() == policies
+    assert partition(index, policies) == expected(crawl, policies)
+    index.close()
+
+
+def test_a_side_that_moved_under_a_removed_policy_as_the_store_was_kept_moves_no_more(
+    redis_url: str, prefix: str
+) -> None:
+    """It would be one cluster under the policy that has the place by now, by which its pages are not alike."""
+    urls = [f"http://h.example/{n}" for n in range(9)]
+    crawl = [page(urls[n], 1, range(50 * n, 50 * n + 100)) for n in range(9)]
+    kept: dict[bytes, bytes] = {}
+    with connect(redis_url) as client:
+
+        def keep() -> None:
+            kept.update({key: client.dump(key) for key in client.scan_iter(f"{prefix}*")})
+
+        index = RedisIndex(redis_url, prefix, [LOOSE], calls=lambda own: Acting(own, {"move": keep}))
+        index.apply(crawl)
+        crawl.append(page(urls[4], 2, range(9000, 9100)))
+        index.apply(crawl[-1:])
+        settled(index)
+        assert f"{prefix}{{0}}:mv".encode() in kept
+        policies = [NEAR]
+        index.add_policy(Policy("other", resemblance=0.8))
+        index.remove_policy(LOOSE.name)
+        settled(index)
+        index.add_policy(NEAR)
+        index.remove_policy("other")
+        settled(index)
+        client.delete(*client.scan_iter(f"{prefix}*"))
+        for key, value in kept.items():
+            client.restore(key, 0, value)
+        client.delete(f"{prefix}{{0}}:lock")
+    copies = [page(f"{urls[n]}/copy", 3, range(50 * n, 50 * n + 101)) for n in range(9)]
+    index.apply(copies)
+    settled(index)
+    assert index.policies() == policies
+    assert partition(index, policies) == expected([*crawl, *copies], policies)
     index.close()
 
 

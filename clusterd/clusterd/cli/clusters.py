@@ -113,11 +113,9 @@ def remove_policy(invocation: Invocation, name: str) -> None:
     if configured != DEFAULT_POLICIES and name in {one.name for one in configured}:
         raise WrongInput(f"policy remove {name}: CLUSTERD_POLICIES names it, take it out there first")
     with invocation.services() as services:
-        check_policy(services.index, name)
-        known = services.index.policies()
-        if len(known) == 1:
+        record = policy_record(services.index, check_policy(services.index, name))
+        if len(services.index.policies()) == 1:
             raise WrongInput(f"policy remove {name}: it is the only one, add another first (clusterd policy add)")
-        record = policy_record(services.index, next(one for one in known if one.name == name))
         services.index.remove_policy(name)
         if services.daemon_alive():
             invocation.hint("the daemon frees what its clusters took; clusterd status tells when all has settled")
@@ -127,11 +125,12 @@ def remove_policy(invocation: Invocation, name: str) -> None:
         invocation.emit(record)
 
 
-def check_policy(index: Index, name: str) -> None:
-    """Refuse the name of a policy that is not in use."""
-    known = [one.name for one in index.policies()]
+def check_policy(index: Index, name: str) -> Policy:
+    """Return a policy; refuse the name of one that is not in use."""
+    known = {one.name: one for one in index.policies()}
     if name not in known:
         raise WrongInput(f"there is no policy {name}; the policies are {', '.join(known)} (clusterd policy add)")
+    return known[name]
 
 
 def cluster_record(cluster: Cluster) -> dict[str, Any]:
@@ -151,5 +150,5 @@ def policy_record(index: Index, policy: Policy) -> dict[str, Any]:
         "policy": policy.name,
         "resemblance": policy.resemblance,
         "containment": policy.containment,
-        "clusters": index.cluster_counts()[policy.name],
+        "clusters": index.cluster_counts().get(policy.name, 0),  # removed by somebody else a moment ago
     }

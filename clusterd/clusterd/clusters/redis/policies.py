@@ -5,7 +5,8 @@ BASE:policies   list: each policy as JSON; an edge has a bit for each that is gr
 A policy that is removed leaves its place **vacant**: the others keep theirs, on which places in clusters, edges and
 tasks rest. It takes up no edge from then on, whatever a worker says that has not heard of it: who names another number
 than the store's (`State.number`) is refused, and asks again. What contents still hold of it is cleared by whoever
-settles (lua/clear.lua); then another policy may take the place.
+settles (lua/clear.lua); then another policy may take the place. A home that was set back may have another policy in a
+place than the store by now: the place is vacated there and cleared before the home has the latest and takes pages.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from typing import Final, NamedTuple
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.clusters.contract import VACANT, Policy
-from clusterd.clusters.redis.home import POLICIES, Home, counted
+from clusterd.clusters.redis.home import CLEAR, POLICIES, Home, counted
 from clusterd.clusters.redis.homes import Homes
 
 #: Policies by resemblance or containment: an edge has a bit for each (lua/policies.lua).
 GRADED_MOST: Final = 16
 #: lua/counters.lua: values of a place and of a change in a number of policies; changes of which it has room.
 PLACES, CHANGES = 32, 2048
+#: Blocks of contents (lua/clear.lua) that are cleared of removed policies in one step.
+CLEARED: Final = 4
 
 
 class State(NamedTuple):
@@ -82,7 +85,7 @@ class Policies:
                 return latest
             self._homes.seed()  # one may have come back with nothing: it takes no page before it knows all policies
             for home, at in behind:
-                change(home, at, latest.texts, latest.age[0])
+                bring(home, at, latest)
 
     def add(self, policy: Policy) -> None:
         """Add a policy; `WrongInput` where its name is taken, or where there are too many."""
@@ -128,6 +131,24 @@ def _state(number: int, texts: Iterable[bytes]) -> State:
 def text_of(policy: Policy) -> bytes:
     """Return a policy as a store keeps it."""
     return json.dumps(asdict(policy)).encode()
+
+
+def bring(home: Home, at: State, latest: State) -> None:
+    """Let a home have the latest policies, or at first places without a policy where it has others, to be cleared."""
+    had, vacant = iter(at.graded), text_of(VACANT)
+    both = zip(latest.entries, latest.texts, strict=True)
+    texts = tuple(text if one.identical or next(had, one) == one else vacant for one, text in both)
+    if vacant in texts and texts == at.texts:
+        while clear(home):
+            pass
+        texts = latest.texts
+    changes = latest.age[0] - (texts != latest.texts)  # what is not the latest yet is older than that
+    change(home, at, texts, max(changes, 0))
+
+
+def clear(home: Home) -> bool:
+    """Let some contents of a home forget policies that were removed; return whether any had to."""
+    return bool(home.run(CLEAR, CLEARED))
 
 
 def change(home: Home, before: State, texts: Iterable[bytes], changes: int) -> None:

@@ -91,7 +91,12 @@ def post(
 
 
 def withdraw(lists: RedisLists, contents: Mapping[int, Stored], scheme: Scheme, several: bool) -> None:
-    """Take contents out of all lists in which they may stand."""
+    """Take contents out of all lists in which they may stand.
+
+    Which of them were posted once more is told by their lists: common ones stay so until they are empty. One that is
+    posted again (`settle`, as a policy is added) after that began such lists anew, and keeps its super-shingles: 8
+    entries that name nothing, of at most as many contents as a list holds before it is common.
+    """
     keys = {number: posted_keys(*content, scheme, several) for number, content in contents.items()}
     common = lists.withdraw(keys) if keys else Counter()
     crowded = (number for number, of in keys.items() if scheme.is_crowded(len(of) - several, common[number]))

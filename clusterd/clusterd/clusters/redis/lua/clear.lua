@@ -1,18 +1,17 @@
--- clear(BASE; token, blocks) → 1; -1: the lease is lost
+-- clear(BASE; blocks) → 1; 0: there was nothing to clear
 --
 -- KEYS[1] BASE   the home shard (forest.lua, settling.lua)
--- ARGV    token of the lease; blocks of places (forest.lua) that are looked at
+-- ARGV    blocks of places (forest.lua) that are looked at
 --
 -- Continues to clear what contents hold of policies that were removed, nodes BASE:clear: each leaves its cluster, edges lose
 -- the bits, and go where no other is left. Nobody adds to these any more: who knows the policies as they were is refused.
 -- Hashes are written anew: one that held a value too long for Redis to pack it is not packed again by itself.
 define('clear', function(ARGV)
-  if not held(ARGV[1]) then return -1 end
   local waiting = call('GET', BASE .. ':clear')
-  if not waiting then return 1 end
+  if not waiting then return 0 end
   begin()
   local from, to = unpack4('<I4I4', waiting)
-  local stop = math.min(to, (floor(from / PLACES) + tonumber(ARGV[2])) * PLACES - 1)
+  local stop = math.min(to, (floor(from / PLACES) + tonumber(ARGV[1])) * PLACES - 1)
 
   local function leave_vacant(content)
     edit_place(content)

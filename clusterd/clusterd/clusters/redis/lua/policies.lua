@@ -1,6 +1,6 @@
 -- policies(BASE; before, changes, policy*) → 1; 0 where the policies are not those of `before`: nothing is done then
 --
--- KEYS[1] BASE   the home shard;  BASE:policies list of policies, as JSON;  BASE:i counters;  BASE:clear (settling.lua)
+-- KEYS[1] BASE   the home shard;  BASE:policies list of policies, as JSON;  BASE:i counters;  BASE:clear, mv, rl (settling.lua)
 -- ARGV    before: the number of the policies (counters.lua) and each of them, in lines; changes: how often a place was vacated
 --         or taken again; the policies from now on. One that is decided by a verdict has a place for good, of 16 (an edge has
 --         as many bits): one that is removed leaves it vacant, without a name, to one that is added later
@@ -39,9 +39,16 @@ define('policies', function(ARGV)
   counters[GRADED], counted = #now + 32 * tonumber(ARGV[2]) + 65536 * bits, true
   local first = (spans.first() or 0) + 1
   if is_new then counters[BUILD], counters[BUILD_TO] = first, counters[N] end
-  if is_left then call('SET', BASE .. ':clear', pack('<I4I4', first, counters[N])) end
+  if is_left then
+    call('SET', BASE .. ':clear', pack('<I4I4', first, counters[N]))
+    -- (What moves under a policy would be one cluster under the next.)
+    for _, moves in ipairs({BASE .. ':mv', BASE .. ':rl'}) do
+      local part = call('GET', moves)
+      if part and now[byte(part) + 1].vacant then call('DEL', moves) end
+    end
+  end
   write_counters()
   call('DEL', BASE .. ':policies')
-  call('RPUSH', BASE .. ':policies', unpack(after))
+  if #after > 0 then call('RPUSH', BASE .. ':policies', unpack(after)) end
   return 1
 end)

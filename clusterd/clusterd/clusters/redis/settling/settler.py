@@ -17,7 +17,6 @@ from clusterd_consumer.resemblance import Estimate
 from clusterd.clusters.acceptance import mask
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import (
-    CLEAR,
     CONTENTS,
     RELINK,
     REVIEW,
@@ -27,7 +26,7 @@ from clusterd.clusters.redis.home import (
     counted,
 )
 from clusterd.clusters.redis.homes import OWN, Homes
-from clusterd.clusters.redis.policies import State
+from clusterd.clusters.redis.policies import State, clear
 from clusterd.clusters.redis.posting import Stored, post, posted_keys
 from clusterd.clusters.redis.settling.dismissing import Dismisser
 from clusterd.clusters.redis.settling.lease import Lease, LeaseLost
@@ -37,9 +36,8 @@ from clusterd.clusters.redis.spans.steps import PAIR, UNION, Spans
 from clusterd.clusters.redis.spans.tidying import Tidier
 from clusterd.clusters.splitting import Search
 
-#: Contents looked up again in one step, blocks of contents cleared of removed policies, and searches side by side.
+#: Contents looked up again in one step, and searches that go on side by side.
 BUILT: Final = 64
-CLEARED: Final = 4
 SEARCHES: Final = 96
 #: Seconds that a departed content is waited for whose worker died before it was linked. The log delivers its message
 #: again within seconds (Kafka's session timeout); one that was lost never comes, and must not keep `settle` busy.
@@ -187,10 +185,8 @@ class Settler:
 
     def _clear(self, home: Home) -> bool:
         """Let some contents forget policies that were removed."""
-        if not home.command("EXISTS", "clear"):
-            return False
-        self._lease.held(home.run(CLEAR, self._lease.token, CLEARED))
-        return True
+        self._lease.keep()
+        return clear(home)
 
     def _build(self, home: Home, policies: State) -> bool:
         """Look a stretch of contents up again; their edges take up the bits of new policies."""

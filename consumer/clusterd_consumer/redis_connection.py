@@ -34,6 +34,7 @@ _UNABLE: Final = (
 _UNABLE_ANSWERS: Final = (
     *("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ", "NOAUTH"),
     *("MOVED ", "ASK ", "TRYAGAIN"),  # while a slot of a cluster moves to another node
+    "UNBLOCKED ",  # who waits for entries, where the stream is deleted (7.0), or the primary becomes a replica
     *(UNKNOWN, FOREIGN, *FORBIDDEN),
 )
 

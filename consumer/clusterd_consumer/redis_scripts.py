@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, Final, NamedTuple
 
 import hiredis
-from clusterd_crawler.servers.redis_errors import unreachable
+from clusterd_crawler.servers.redis_errors import FOREIGN, unreachable
 from redis import RedisError
 from redis.cluster import RedisCluster
 from redis.exceptions import RedisClusterException
@@ -271,11 +271,13 @@ class Calls:
 
     def _learn(self, refused: Sequence[tuple[Request, Refused]]) -> None:
         """Learn what servers lacked that refused something, or where it is now; raise what cannot be learnt."""
-        error = refused[0][1]
+        request, error = refused[0]
         if UNKNOWN in str(error):
             self._load([request for request, other in refused if UNKNOWN in str(other)])
         elif self._cluster and str(error).startswith("MOVED"):
             self._look_around()
+        elif str(error).startswith(FOREIGN):
+            raise unreachable(error, key=request.key) from error
         else:
             if str(error).startswith(REPLICA):  # it was the primary: whoever connects anew is told who is now
                 self.close()

@@ -99,6 +99,27 @@ def test_bytes_that_are_no_text_cost_one_line(
     assert "fault of clusterd" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ("{0}:i", "the store has lost KEY and maybe more, which somebody has deleted: restore a backup"),
+        ("{0}:l", "the store has lost KEY and maybe more, which somebody has deleted: restore a backup"),
+        ("{0}:s:0", "the store lacks keys, which somebody has deleted, or another program writes under its prefix"),
+    ],
+)
+def test_a_store_that_lacks_a_key_says_so_in_one_line(
+    redis_url: str, prefix: str, tmp_path: Path, key: str, says: str
+) -> None:
+    (tmp_path / "page.html").write_text("<p>a page of a few words</p>")
+    where = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
+    assert clusterd("ingest", "--sweep", "one", "page.html", folder=tmp_path, **where).returncode == 0
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.delete(f"{prefix}{key}") == 1
+    done = clusterd("changes", folder=tmp_path, **where)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert says.replace("KEY", f"{prefix}{key}") in done.stderr
+
+
 def test_a_metrics_port_that_is_taken_is_said(redis_url: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -115,12 +116,31 @@ def test_what_a_function_may_not_do_is_no_fault_of_the_page(
             calls.close()
 
 
+@pytest.mark.parametrize("where", ["redis_url", "redis_cluster_url"])
+def test_a_key_that_another_program_has_written_is_named_and_no_page_is_to_blame(
+    where: str, prefix: str, request: pytest.FixtureRequest
+) -> None:
+    with connect(request.getfixturevalue(where)) as client:
+        calls, base = Calls(client), f"{prefix}{{0}}"
+        client.rpush(f"{base}:n", "theirs")
+        with pytest.raises(Unreachable, match=re.escape(f"another program has written under {base}:n: ")):
+            calls.command("GET", f"{base}:n")
+        with pytest.raises(Unreachable, match=re.escape(f"another program has written under {base}: ")):
+            calls.run(library(prefix), base)
+        pipe = client.pipeline()
+        pipe.get(f"{base}:n")
+        with pytest.raises(Unreachable, match=re.escape(f"under {base}:n: ")), translated():
+            pipe.execute()
+        assert client.lrange(f"{base}:n", 0, -1) == [b"theirs"]
+        calls.close()
+
+
 def test_what_a_server_refuses_is_told_and_the_line_goes_on(redis_url: str, prefix: str) -> None:
     with connect(redis_url) as client:
         calls = Calls(client)
         calls.command("SET", f"{prefix}s", "text")
-        with pytest.raises(Refused, match="WRONGTYPE"):
-            calls.ask([command("LPUSH", f"{prefix}s", "x"), command("GET", f"{prefix}s")])
+        with pytest.raises(Refused, match="not an integer"):
+            calls.ask([command("INCR", f"{prefix}s"), command("GET", f"{prefix}s")])
         assert calls.command("GET", f"{prefix}s") == b"text"
         calls.close()
 

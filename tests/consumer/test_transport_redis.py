@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +13,14 @@ from pathlib import Path
 import pytest
 import redis
 from clusterd_consumer.embedded import embedded
+from clusterd_consumer.insisting import Insisting
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.transport import redis_streams
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 
-from tests.services.redis_server import free_port
+from tests.services.redis_server import free_port, redis_server
 from tests.services.waiting import wait_until
 
 
@@ -184,6 +186,31 @@ def test_a_store_that_was_emptied_is_joined_anew(client: redis.Redis, prefix: st
     assert list(worker.poll(10, 0.05)) == []
     publish(worker, 4)
     work_off(worker, 4)
+
+
+@pytest.mark.parametrize("change", ["emptied", "a replica"])
+def test_a_store_that_changes_under_who_waits_is_asked_again(tmp_path: Path, prefix: str, change: str) -> None:
+    """Who waits for entries is told by an error of its own, which ended the daemon as a fault of clusterd."""
+    with redis_server(tmp_path) as url, connect(url) as client, connect(url) as other:
+        worker = member(client, prefix)
+        assert not worker.poll(10, 0.05)
+
+        def change_under_it() -> None:
+            wait_until(lambda: other.info("clients")["blocked_clients"] == 1)
+            if change == "emptied":
+                other.flushdb()
+            else:
+                other.execute_command("REPLICAOF", "127.0.0.1", free_port())
+                time.sleep(0.5)
+                other.execute_command("REPLICAOF", "NO", "ONE")
+
+        changing = threading.Thread(target=change_under_it)
+        changing.start()
+        assert not Insisting()(lambda: worker.poll(10, 10))
+        changing.join()
+        publish(worker, 4)
+        work_off(worker, 4)
+        worker.close()
 
 
 def test_a_store_that_was_emptied_before_pending_pages_are_claimed(

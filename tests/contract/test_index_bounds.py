@@ -226,21 +226,38 @@ def test_a_giant_cluster_holds_together_when_a_third_of_it_departs(redis_url: st
     index.close()
 
 
-def test_memory_returns_after_expiry(redis_url: str, prefix: str) -> None:
-    """A soak in small: the same pages recrawled round after round, old versions expired; no byte more than at first."""
-    index = RedisIndex(redis_url, prefix)
-    sizes = []
+def size_of(client: Client, prefix: str) -> int:
+    return sum(client.memory_usage(key) or 0 for key in client.scan_iter(f"{prefix}*", count=1000))
+
+
+@pytest.mark.parametrize("share", [1, 8], ids=["all-change", "an-eighth-changes"])
+def test_memory_returns_after_expiry(redis_url: str, prefix: str, share: int) -> None:
+    """A soak in small: pages recrawled round after round, old versions expired, beside a fresh store of the same."""
+    begins = [1000 * n for n in range(600)]
+    prefixes = [f"{prefix}{name}:" for name in ("used", "fresh")]
+    index, fresh = (RedisIndex(redis_url, one) for one in prefixes)
+
+    def fetched(round_: int) -> list[Sketch]:
+        return [page(f"http://h.example/{n}", round_, range(at, at + 90)) for n, at in enumerate(begins)]
+
     with connect(redis_url) as client:
-        for round_ in range(1, 9):
-            texts = (range(1000 * n + 50 * (n % 3) * round_, 1000 * n + 50 * (n % 3) * round_ + 90) for n in range(150))
-            index.apply([page(f"http://h.example/{n}", round_, text) for n, text in enumerate(texts)])
+        index.apply(fetched(1))
+        for round_ in range(2, 2 + 6 * share):
+            for n in range(round_ % share, len(begins), share):
+                begins[n] += 50 * (n % 3)
+            index.apply(fetched(round_))
             settled(index)
             index.expire(round_)
             settled(index)
-            sizes.append(sum(client.memory_usage(key) or 0 for key in client.scan_iter(f"{prefix}*", count=1000)))
-    assert index.counts()["contents"] == index.counts()["versions"] == 150
-    assert sizes[-1] < 1.25 * sizes[1]
-    index.close()
+        fresh.apply(fetched(99))
+        settled(fresh)
+        postings = [client.get(f"{one}{{0}}:pn") for one in prefixes]
+        sizes = [size_of(client, one) for one in prefixes]
+    assert index.counts()["contents"] == index.counts()["versions"] == 600
+    assert postings[0] == postings[1]
+    assert sizes[0] < 1.2 * sizes[1]
+    for one in (index, fresh):
+        one.close()
 
 
 def keys_of_nodes(client: Client, prefix: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 
 import pytest
@@ -10,7 +11,7 @@ from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.hash_tags import HOME, hash_tags, spread_tags
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import connect
-from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.errors import Unreachable, WrongInput
 
 from tests.contract.index_world import World, expected, page, partition, settled
 
@@ -100,3 +101,25 @@ def test_a_new_store_of_a_cluster_has_pages_in_many_homes(redis_cluster_url: str
 def test_a_cluster_s_store_of_layout_4_keeps_the_names_of_its_shards(redis_cluster_url: str, prefix: str) -> None:
     shards = {key.split(b"{")[1].split(b"}")[0] for key in keys_of_old(redis_cluster_url, prefix, 4)}
     assert shards == {b"%d" % number for number in range(16)}
+
+
+@pytest.mark.parametrize("key", ["i", "policies"])
+def test_a_store_that_has_lost_its_counters_or_policies_is_given_no_page(redis_url: str, prefix: str, key: str) -> None:
+    """Else pages would be given the numbers of others, and a URL told to show another's content."""
+    index, crawl = RedisIndex(redis_url, prefix), World(13).crawl(40)
+    index.apply(crawl)
+    settled(index)
+    with connect(redis_url) as client:
+        kept = client.dump(f"{prefix}{{0}}:{key}")
+        client.delete(f"{prefix}{{0}}:{key}")
+        lost = re.escape(f"the store has lost {prefix}{{0}}:{key} ")
+        if key == "i":
+            with pytest.raises(Unreachable, match=lost):
+                index.apply(World(14).crawl(5))
+        for use in (index.settle, lambda: RedisIndex(redis_url, prefix)):
+            with pytest.raises(Unreachable, match=lost):
+                use()
+        client.restore(f"{prefix}{{0}}:{key}", 0, kept)
+    settled(index)
+    assert partition(index) == expected(crawl)
+    index.close()

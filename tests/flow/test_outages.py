@@ -19,6 +19,7 @@ from clusterd.daemon import END_SECONDS
 from clusterd.services import Services, open_services, publish_sketches
 from clusterd.working import work_off
 from clusterd_consumer.dead_letters import DeadLetters
+from clusterd_consumer.insisting import Insisting
 from clusterd_consumer.worker import Worker
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
@@ -189,6 +190,24 @@ def test_a_redis_that_is_full_is_waited_for_and_said_and_still_asked(tmp_path: P
         services.redis.config_set("maxmemory", 0)
         group.start()
         wait_until_done(services)
+        assert partition(services.index) == expected(crawl)
+
+
+@pytest.mark.parametrize("key", ["{0}:pv", "{0}:n:0", "{0}:whole:k:0", "stream:alerts"])
+def test_pages_wait_while_a_key_of_the_store_is_another_program_s(redis_url: str, prefix: str, key: str) -> None:
+    """Each was a dead letter, or told of nobody, as if it were to blame."""
+    crawl = made_up_crawl(60, seed=32)
+    with open_services(Config(redis=redis_url, redis_prefix=prefix, whole=True)) as services:
+        services.redis.zadd(f"{prefix}{key}", {"theirs": 1})
+        publish_sketches(services, crawl)
+        with pytest.raises(Unreachable, match="another program has written under"):
+            work_off(services, insist=Insisting(patience=0.2))
+        assert services.dead_letters() == 0
+        assert services.redis.zrange(f"{prefix}{key}", 0, -1) == [b"theirs"]
+        services.redis.delete(f"{prefix}{key}")
+    with open_services(Config(redis=redis_url, redis_prefix=prefix, claim_after=0.5)) as services:
+        work_off(services)
+        assert services.dead_letters() == 0
         assert partition(services.index) == expected(crawl)
 
 

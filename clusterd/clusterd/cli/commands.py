@@ -60,6 +60,8 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 AT_LIMIT: Final = frozenset(
     {"can't start new thread", *map(os.strerror, (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM))}
 )
+#: What Redis says after the error of a function of ours.
+OF_FUNCTION: Final = "script: clusterd_"
 #: What Python says where files can be put in no folder for temporary ones.
 NO_TEMPORARY: Final = "No usable temporary directory"
 
@@ -217,6 +219,9 @@ def _say_of_system(error: Exception, arguments: list[str]) -> int:
     if isinstance(error, MemoryError) or getattr(error, "strerror", str(error)) in AT_LIMIT:
         what = str(error) or "no memory is left"
         return _say(f"{what}; allow more memory, processes or open files (ulimit -a, the container's limits)", 1)
+    if OF_FUNCTION in str(error):
+        lacks = "the store lacks keys, which somebody has deleted, or another program writes under its prefix"
+        return _say(f"{lacks}; else this is a fault of clusterd, --debug shows where ({error})", 1)
     return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
 
 

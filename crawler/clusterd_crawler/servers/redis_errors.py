@@ -16,29 +16,37 @@ from clusterd_crawler.servers.redis_greeting import one_sided
 FORBIDDEN: Final = ("NOPERM", "The user executing the script can't", "ACL failure in script")
 #: What a server says that is of another kind, or older, than the address has it: no page is to blame.
 UNKNOWN: Final = "unknown command "
+#: What Redis answers where a key holds another type than is asked for: another program has written it. No page is to
+#: blame; each that comes would meet it.
+FOREIGN: Final = "WRONGTYPE "
 #: What the client says of a single server that is given as a cluster.
 _NO_CLUSTER: Final = "Cluster mode is not enabled"
 #: How OpenSSL says why a certificate is not accepted.
 _CERTIFICATE: Final = re.compile(r"certificate verify failed: (.+?) \(_ssl")
 #: What the client puts before the error of a command in a pipeline.
-_IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
+_IN_PIPELINE: Final = re.compile(r"^Command # \d+ \(\w+ ([^ )]*).* of pipeline caused error: ", re.DOTALL)
 #: How the client names a sentinel that did not answer: by all options of its connections, the password of a key too.
 _SENTINEL: Final = re.compile(r"<redis\..*?\bhost=([^,]*),port=(\d+).*?>(?= - )", re.DOTALL)
 
 
-def unreachable(error: Exception, what: str = "Redis", url: str = "") -> Unreachable:
-    """Return what is raised where ``what`` does not serve us; its ``url``, where given, is looked at for TLS."""
-    return (Forbidden if _is_forbidden(error) else Unreachable)(why_not(error, what, url))
+def unreachable(error: Exception, what: str = "Redis", url: str = "", key: str = "") -> Unreachable:
+    """Return what is raised where ``what`` does not serve us.
+
+    Its ``url``, where given, is looked at for TLS; ``key`` is what was asked for, or what those keys begin with.
+    """
+    return (Forbidden if _is_forbidden(error) else Unreachable)(why_not(error, what, url, key))
 
 
-def why_not(error: Exception, what: str, url: str = "") -> str:
-    """Return a line that says why ``what`` does not serve us; its ``url``, where given, is looked at for TLS."""
+def why_not(error: Exception, what: str, url: str = "", key: str = "") -> str:
+    """Return a line that says why ``what`` does not serve us; arguments as of `unreachable`."""
     if isinstance(error, redis.AuthenticationError):
         return f"{what} refuses us: {reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB"
     if _NO_CLUSTER in str(error):
         return f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB"
     if UNKNOWN in (said := reason(error)):
         return f"{what} {_of_another_kind(said)}"
+    if said.startswith(FOREIGN):
+        return f"{what} holds what another program has written under {_written(error, key)} ({said})"
     if wrong := _CERTIFICATE.search(said):
         return f"{what} {not_accepted(wrong[1], 'ssl_ca_certs')}"
     if _is_forbidden(error):
@@ -58,6 +66,13 @@ def reason(error: Exception) -> str:
     Without the command that a pipeline's error repeats, which may hold a page's sketch.
     """
     return _SENTINEL.sub(r"\1:\2", _IN_PIPELINE.sub("", str(error)))
+
+
+def _written(error: Exception, key: str) -> str:
+    """Return which of our keys another program has written, and what is to be done."""
+    piped = _IN_PIPELINE.match(str(error))
+    where = key or (piped[1] if piped else "") or "a key of ours"
+    return f"{where}: free that name for clusterd, or give clusterd another prefix (CLUSTERD_REDIS_PREFIX)"
 
 
 def _of_another_kind(said: str) -> str:

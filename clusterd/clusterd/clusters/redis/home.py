@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Request, Script, command, function
+from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
@@ -181,7 +182,16 @@ class Home:
         if least not in self._names:
             found = pairs(self.command("HGETALL", "l"))
             self._names = {0: "", **{int(number): text.decode() for text, number in found.items()}}
+            if least not in self._names:
+                raise self.lost("l")
         return self._names
+
+    def lost(self, key: str) -> Unreachable:
+        """Return what is raised where a key is not there without which others cannot be read."""
+        return Unreachable(
+            f"the store has lost {self.base}:{key} and maybe more, which somebody has deleted: restore a backup, or "
+            "read the log again into a store of another prefix"
+        )
 
 
 def pairs(words: Sequence[bytes]) -> dict[bytes, bytes]:

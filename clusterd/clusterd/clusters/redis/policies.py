@@ -117,6 +117,15 @@ class Policies:
         return self.state.entries.index(VACANT)
 
     def _look(self, homes: Sequence[Home]) -> list[State]:
+        found = self._read(homes)
+        if any(map(_is_torn, found)):  # or one was begun between the two looks
+            found = self._read(homes)
+        for home, state in zip(homes, found, strict=True):
+            if _is_torn(state):
+                raise home.lost("i" if state.texts else "policies")
+        return found
+
+    def _read(self, homes: Sequence[Home]) -> list[State]:
         # (The number first: who reads of a change in between has the number of before, and is refused.)
         asked = [one for home in homes for one in (home.request("GET", "i"), home.request("LRANGE", "policies", 0, -1))]
         replies = iter(self._homes.send(asked))
@@ -126,6 +135,14 @@ class Policies:
 def _state(number: int, texts: Iterable[bytes]) -> State:
     texts = tuple(texts)
     return State(number, texts, tuple(Policy(**json.loads(text)) for text in texts))
+
+
+def _is_torn(state: State) -> bool:
+    """Whether a home has its policies, but not its counters, without which pages would be given numbers of others.
+
+    Or its counters, but not its policies: the two are written together.
+    """
+    return bool(state.number % PLACES) != bool(state.graded)
 
 
 def text_of(policy: Policy) -> bytes:

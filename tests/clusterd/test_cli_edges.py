@@ -28,18 +28,7 @@ from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import SettingError, WrongInput
 from clusterd_crawler.settings import DAEMON_ONLY, Settings
 
-
-def clusterd(*words: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {n: v for n, v in os.environ.items() if not n.startswith("CLUSTERD_") and n != "REDIS_URL"}
-    return subprocess.run(
-        [sys.executable, "-m", "clusterd", *words],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=kept | environment,
-        timeout=60,
-        check=False,
-    )
+from tests.clusterd.command_line import clusterd
 
 
 @pytest.mark.parametrize(
@@ -97,27 +86,6 @@ def test_bytes_that_are_no_text_cost_one_line(
     assert done.returncode == status
     assert done.stderr.count("\n") == (1 if status else 0)
     assert "fault of clusterd" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("key", "says"),
-    [
-        ("{0}:i", "the store has lost KEY and maybe more, which somebody has deleted: restore a backup"),
-        ("{0}:l", "the store has lost KEY and maybe more, which somebody has deleted: restore a backup"),
-        ("{0}:s:0", "the store lacks keys, which somebody has deleted, or another program writes under its prefix"),
-    ],
-)
-def test_a_store_that_lacks_a_key_says_so_in_one_line(
-    redis_url: str, prefix: str, tmp_path: Path, key: str, says: str
-) -> None:
-    (tmp_path / "page.html").write_text("<p>a page of a few words</p>")
-    where = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
-    assert clusterd("ingest", "--sweep", "one", "page.html", folder=tmp_path, **where).returncode == 0
-    with redis.Redis.from_url(redis_url) as client:
-        assert client.delete(f"{prefix}{key}") == 1
-    done = clusterd("changes", folder=tmp_path, **where)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert says.replace("KEY", f"{prefix}{key}") in done.stderr
 
 
 def test_a_metrics_port_that_is_taken_is_said(redis_url: str, tmp_path: Path) -> None:
@@ -275,45 +243,6 @@ def test_a_file_that_is_cut_short_is_said_behind_any_number_of_broken_rows(tmp_p
     assert (len(named), more) == (20, "rejected: more, counted only")
     assert cut.endswith("the file is cut short: it ends inside a compressed frame")
     assert last.startswith("clusterd: cut.jsonl.gz: has no document")
-
-
-def test_a_database_that_the_server_has_not_is_named(redis_url: str, tmp_path: Path) -> None:
-    done = clusterd("status", "--redis", f"{redis_url.removesuffix('/0')}/999", folder=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("clusterd: redis names a database that the server has not: ")
-
-
-def test_a_refusal_says_where_a_password_goes_and_no_password(redis_url: str, tmp_path: Path) -> None:
-    wrong = redis_url.replace("://", "://user:open-sesame@")
-    for command in (["status"], ["run", "--check"]):
-        done = clusterd(*command, "--redis", wrong, folder=tmp_path)
-        assert done.returncode == 1
-        assert "refuses us" in done.stderr
-        assert "it takes redis://USER:PASSWORD@HOST:PORT/DB" in done.stderr
-        assert "open-sesame" not in done.stderr
-
-
-def test_a_single_redis_that_is_given_as_a_cluster_is_said(redis_url: str, tmp_path: Path) -> None:
-    url = redis_url.replace("redis://", "redis+cluster://").removesuffix("/0")
-    done = clusterd("status", "--redis", url, folder=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"clusterd: {url} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB\n"
-
-
-def test_a_single_redis_that_is_given_as_a_sentinel_is_said(redis_url: str, tmp_path: Path) -> None:
-    url = redis_url.replace("redis://", "redis+sentinel://").removesuffix("/0") + "/pages"
-    done = clusterd("status", "--redis", url, folder=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"clusterd: {url} is no sentinel; a single Redis is given as redis://HOST:PORT/DB\n"
-
-
-@pytest.mark.cluster
-def test_a_node_of_a_cluster_that_is_given_as_a_single_redis_is_said(redis_cluster_url: str, tmp_path: Path) -> None:
-    url = redis_cluster_url.replace("redis+cluster://", "redis://")
-    said = [
-        clusterd("status", "--redis", url, CLUSTERD_REDIS_PREFIX=prefix, folder=tmp_path).stderr for prefix in "abc"
-    ]
-    assert any("it takes redis+cluster://HOST:PORT" in one for one in said)  # where the first keys are another node's
 
 
 def test_a_full_disk_is_said(tmp_path: Path) -> None:

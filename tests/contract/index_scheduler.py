@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from clusterd_consumer.redis_connection import Client
+from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request
 
 
@@ -43,6 +43,17 @@ class Scheduler:
         if fate < 1.0:
             raise Crash
         return result
+
+    def run(self, workers: Sequence[threading.Thread], url: str, prefix: str) -> None:
+        """Let workers do all they have to do; then the leases of those that crashed run out, and nobody waits."""
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.running = False
+        with connect(url) as client:
+            for lease in client.scan_iter(f"{prefix}*:lock"):
+                client.delete(lease)
 
     def leave(self, worker: int) -> None:
         """The worker has nothing more to do."""

@@ -62,11 +62,7 @@ def race(url: str, prefix: str, seed: int, scheme: Scheme, crawl: Sequence[Sketc
         threading.Thread(target=work, args=(scheduler, n, indexes[n], crawl[n::workers], seed, most))
         for n in range(workers)
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    scheduler.running = False
+    scheduler.run(threads, url, prefix)
     settled(indexes[0])
     assert pieces(indexes[0]) == [len(crawl)], f"seed {seed}"
     for index in indexes:

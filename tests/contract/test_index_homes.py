@@ -170,14 +170,7 @@ def test_no_interleaving_of_store_operations_loses_what_spans_homes(redis_url: s
         threading.Thread(target=work, args=(scheduler, number, indexes[number], crawl[number::workers], seed))
         for number in range(workers)
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    scheduler.running = False
-    with connect(redis_url) as client:
-        for key in client.scan_iter(f"{prefix}*:lock"):
-            client.delete(key)  # the leases of a settler that crashed run out
+    scheduler.run(threads, redis_url, prefix)
     index = indexes[0]
     settled(index)
     policies = index.policies()

@@ -95,13 +95,7 @@ def race(url: str, prefix: str, seed: int, workers: int, crashes: float, fetches
         threading.Thread(target=work, args=(scheduler, number, indexes[number], parts[number], seed))
         for number in range(workers)
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    scheduler.running = False
-    with connect(url) as client:
-        client.delete(f"{prefix}{{0}}:lock")  # the lease of a settler that crashed runs out
+    scheduler.run(threads, url, prefix)
     settled(indexes[0])
     assert partition(indexes[0]) == expected(crawl), f"seed {seed}"
     indexes[0].expire(10**9)

@@ -213,14 +213,7 @@ def test_no_interleaving_brings_a_removed_policy_back(redis_url: str, prefix: st
     scheduler.running = True
     crawl = spread(World(seed, urls=8, families=2, length=[8, 40, 500][seed]).crawl(24))
     threads = [threading.Thread(target=work, args=(scheduler, n, indexes[n], crawl[n::2])) for n in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    scheduler.running = False
-    with connect(redis_url) as client:
-        for key in client.scan_iter(f"{prefix}*:lock"):
-            client.delete(key)  # the leases of a settler that crashed run out
+    scheduler.run(threads, redis_url, prefix)
     index = indexes[0]
     settled(index)
     assert "related" not in {policy.name for policy in index.policies()}

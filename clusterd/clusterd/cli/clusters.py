@@ -13,6 +13,7 @@ from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
     from clusterd.clusters.contract import Cluster, Index, Policy
+    from clusterd.services import Services
 
 CLUSTER_COLUMNS: Final = ("cluster", "size", "representative", "members")
 POLICY_COLUMNS: Final = ("policy", "resemblance", "containment", "clusters")
@@ -92,11 +93,7 @@ def add_policy(invocation: Invocation, name: str, resemblance: float | None, con
         if known.get(name, added) != added:
             raise WrongInput(f"there is a policy {name} already, with other thresholds; choose another name")
         services.index.add_policy(added)
-        if services.daemon_alive():
-            invocation.hint("the daemon builds its clusters; clusterd status tells when they have settled")
-        else:
-            invocation.work_off(services)
-            services.index.settle()
+        _settle(invocation, services, "the daemon builds its clusters; clusterd status tells when they have settled")
         invocation.emit(policy_record(services.index, added))
 
 
@@ -117,12 +114,17 @@ def remove_policy(invocation: Invocation, name: str) -> None:
         if len(services.index.policies()) == 1:
             raise WrongInput(f"policy remove {name}: it is the only one, add another first (clusterd policy add)")
         services.index.remove_policy(name)
-        if services.daemon_alive():
-            invocation.hint("the daemon frees what its clusters took; clusterd status tells when all has settled")
-        else:
-            invocation.work_off(services)
-            services.index.settle()
+        _settle(invocation, services, "the daemon frees what they took; clusterd status tells when all has settled")
         invocation.emit(record)
+
+
+def _settle(invocation: Invocation, services: Services, daemon: str) -> None:
+    """Do what a change of policies leaves to do, or say what a daemon does of it, where there is one."""
+    if services.daemon_alive():
+        invocation.hint(daemon)
+    else:
+        invocation.work_off(services)
+        services.index.settle()
 
 
 def check_policy(index: Index, name: str) -> Policy:

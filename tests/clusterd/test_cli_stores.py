@@ -1,0 +1,70 @@
+"""A store that cannot be asked, or lacks what it had, is said in one line, with what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.clusterd.command_line import clusterd
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ("{0}:i", "the store has lost KEY and maybe more, which somebody has deleted: restore a backup"),
+        ("{0}:l", "the store has lost KEY and maybe more, which somebody has deleted: restore a backup"),
+        ("{0}:s:0", "the store lacks keys, which somebody has deleted, or another program writes under its prefix"),
+    ],
+)
+def test_a_store_that_lacks_a_key_says_so_in_one_line(
+    redis_url: str, prefix: str, tmp_path: Path, key: str, says: str
+) -> None:
+    (tmp_path / "page.html").write_text("<p>a page of a few words</p>")
+    where = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
+    assert clusterd("ingest", "--sweep", "one", "page.html", folder=tmp_path, **where).returncode == 0
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.delete(f"{prefix}{key}") == 1
+    done = clusterd("changes", folder=tmp_path, **where)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert says.replace("KEY", f"{prefix}{key}") in done.stderr
+
+
+def test_a_database_that_the_server_has_not_is_named(redis_url: str, tmp_path: Path) -> None:
+    done = clusterd("status", "--redis", f"{redis_url.removesuffix('/0')}/999", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("clusterd: redis names a database that the server has not: ")
+
+
+def test_a_refusal_says_where_a_password_goes_and_no_password(redis_url: str, tmp_path: Path) -> None:
+    wrong = redis_url.replace("://", "://user:open-sesame@")
+    for command in (["status"], ["run", "--check"]):
+        done = clusterd(*command, "--redis", wrong, folder=tmp_path)
+        assert done.returncode == 1
+        assert "refuses us" in done.stderr
+        assert "it takes redis://USER:PASSWORD@HOST:PORT/DB" in done.stderr
+        assert "open-sesame" not in done.stderr
+
+
+def test_a_single_redis_that_is_given_as_a_cluster_is_said(redis_url: str, tmp_path: Path) -> None:
+    url = redis_url.replace("redis://", "redis+cluster://").removesuffix("/0")
+    done = clusterd("status", "--redis", url, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"clusterd: {url} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB\n"
+
+
+def test_a_single_redis_that_is_given_as_a_sentinel_is_said(redis_url: str, tmp_path: Path) -> None:
+    url = redis_url.replace("redis://", "redis+sentinel://").removesuffix("/0") + "/pages"
+    done = clusterd("status", "--redis", url, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"clusterd: {url} is no sentinel; a single Redis is given as redis://HOST:PORT/DB\n"
+
+
+@pytest.mark.cluster
+def test_a_node_of_a_cluster_that_is_given_as_a_single_redis_is_said(redis_cluster_url: str, tmp_path: Path) -> None:
+    url = redis_cluster_url.replace("redis+cluster://", "redis://")
+    said = [
+        clusterd("status", "--redis", url, CLUSTERD_REDIS_PREFIX=prefix, folder=tmp_path).stderr for prefix in "abc"
+    ]
+    assert any("it takes redis+cluster://HOST:PORT" in one for one in said)  # where the first keys are another node's

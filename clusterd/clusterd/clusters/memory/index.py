@@ -139,6 +139,13 @@ class MemoryIndex:
         """Whether a content hardly stands in any list but common ones, by its keys."""
         return self._scheme.is_crowded(len(keys), self._lists.common(keys, content.number))
 
+    def _posted_keys(self, content: Content) -> list[int]:
+        """Return all keys under which a content may stand."""
+        keys: list[int] = keys_of(content.stored, content.profile, self._scheme).tolist()
+        if self._is_crowded(content, keys):
+            keys += super_keys(content.stored, content.profile, self._scheme).tolist()
+        return keys
+
     def _judge(self, content: Content, numbers: Sequence[int]) -> dict[int, Estimate]:
         others = [self._contents[number] for number in numbers if number != content.number]
         stored = {other.number: other.stored for other in others if other.profile == content.profile}
@@ -155,10 +162,7 @@ class MemoryIndex:
         self._graph.count(content, -1)
         if not content.live:
             content.departed = True
-            keys = keys_of(content.stored, content.profile, self._scheme).tolist()
-            if self._is_crowded(content, keys):
-                keys += super_keys(content.stored, content.profile, self._scheme).tolist()
-            self._lists.withdraw(keys, content.number)
+            self._lists.withdraw(self._posted_keys(content), content.number)
             self._ghosts.append(content)
 
     # -- settling --------------------------------------------------------------------------------------------------
@@ -190,10 +194,7 @@ class MemoryIndex:
         """Look a content up again for a policy that was added after it had been posted."""
         content = self._contents.get(number)
         if content is not None and content.live:
-            keys = keys_of(content.stored, content.profile, self._scheme).tolist()
-            if self._is_crowded(content, keys):
-                keys += super_keys(content.stored, content.profile, self._scheme).tolist()
-            self._graph.join(content, self._judge(content, self._lists.look_up(keys)))
+            self._graph.join(content, self._judge(content, self._lists.look_up(self._posted_keys(content))))
 
     def _forget(self, content: Content) -> None:
         """Free a content that no version shows and that is out of the graph."""

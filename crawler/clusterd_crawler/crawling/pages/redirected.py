@@ -57,11 +57,8 @@ class Redirected:
             return
         try:
             delay, found = get_meta_refresh(response, ignore_tags=self._ignored)
-        except (
-            ValueError,
-            LookupError,
-        ):  # no address (``http://[``), no charset: Scrapy says so itself, and follows none
-            return
+        except (ValueError, LookupError):
+            return  # no address (``http://[``), no charset: Scrapy says so itself, and follows none
         target = (found or "").partition("#")[0]
         if delay is not None and delay < self._longest:
             self._tell(request, target)

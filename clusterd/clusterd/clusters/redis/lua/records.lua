@@ -4,7 +4,7 @@
 --   BASE:n:<id / 146>:left   in its stead, where most of the block was freed (settling.lua): hash, place in it → node
 --   BASE:v:<id / 133>   the current version of a URL (PAGES below)
 --   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
---   BASE:s:<id / 12>    URLs, packed: where each of the twelve ends (3 bytes each, counted from byte 36), then the URLs
+--   BASE:s:<id / 12>    URLs (strings.lua)
 --   BASE:c, BASE:u, BASE:t   tables (tables.lua)
 --   BASE:i              counters (counters.lua);  BASE:m   what the store was begun as (founding.py)
 --   BASE:w              set of pending contents: registered, not linked yet
@@ -146,78 +146,6 @@ local NODE, NEXT, PREV, AT, UHASH, CONTENT, BAG, CRAWL, SWEEP, STATUS = 1, 2, 3,
 local OLD = '<I4c6c8c8I3I3I2'
 local OLD_SIZE = struct.size(OLD)
 
--- URLs. Many small keys would cost more than half as much again; a block that nobody adds to is of the size that it needs.
-local PACK, HEADER = 12, 36
-local ENDS = '<' .. rep('I3', PACK)
-local url_blocks, read_urls, new_urls, first_url, last_url
-
-local function url_block(block)
-  local bytes, key = read_urls[block], url_blocks .. whole(block)
-  if not bytes then
-    bytes = call('GET', key) or ''
-    read_urls[block] = bytes
-  end
-  return bytes, key
-end
-
-local write_urls
-do
-  -- One URL more in a block that was begun: all that end behind it, yet without a URL, end where it does.
-  local function add_url(id)
-    local bytes, key = url_block(floor(id / PACK))
-    local slot, url = id % PACK, new_urls[id]
-    local ends = rep(pack('<I3', #bytes - HEADER + #url), PACK - slot)
-    call('SET', key, sub(bytes, 1, 3 * slot) .. ends .. sub(bytes, HEADER + 1) .. url)
-  end
-
-  function write_urls()
-    local id = first_url
-    if id and id == last_url and id % PACK > 0 and url_block(floor(id / PACK)) ~= '' then return add_url(id) end
-    while id and id <= last_url do
-      local block, ends, parts, key, size = floor(id / PACK), {}, {'', ''}, nil, 0
-      if id % PACK > 0 then
-        parts[2], key = url_block(block)
-        if parts[2] ~= '' then
-          ends, parts[2] = {unpack4(ENDS, parts[2])}, sub(parts[2], HEADER + 1)
-          size = #parts[2]
-        end
-      else
-        key = url_blocks .. whole(block)
-      end
-      for slot = 0, PACK - 1 do
-        local url = new_urls[block * PACK + slot]
-        if url then
-          size = size + #url
-          parts[#parts + 1] = url
-        end
-        if url or not ends[slot + 1] then ends[slot + 1] = size end
-      end
-      parts[1] = pack(ENDS, unpack(ends, 1, PACK))
-      call('SET', key, concat(parts))
-      id = (block + 1) * PACK
-    end
-  end
-end
-
-local function url_of(id)
-  local url = new_urls[id]
-  if url then return url end
-  local bytes, slot = url_block(floor(id / PACK)), id % PACK
-  if slot == 0 then return sub(bytes, HEADER + 1, HEADER + unpack4('<I3', bytes)) end
-  local from, to = unpack4('<I3I3', bytes, 3 * slot - 2)
-  return sub(bytes, HEADER + 1 + from, HEADER + to)
-end
-
--- The same where nothing else is asked of the block: only the URL's own bytes pass Lua, which hashes what it is given.
-local function one_url(id)
-  local url = new_urls[id]
-  if url then return url end
-  local key, slot = url_blocks .. whole(floor(id / PACK)), id % PACK
-  local ends = call('GETRANGE', key, slot > 0 and whole(3 * slot - 3) or '0', whole(3 * slot + 2))
-  local from, to = unpack4('<I3I3', slot > 0 and ends or '\0\0\0' .. ends)
-  return call('GETRANGE', key, whole(HEADER + from), whole(HEADER + to - 1))
-end
-
 local function has(record, flag)
   return record[FLAGS] % (2 * flag) >= flag
 end
@@ -285,7 +213,6 @@ do
     local prefix = string.gsub(BASE, '%%', '%%%%') .. ':'
     for at = 1, #stores do stores[at].format = prefix .. stores[at].name .. ':%d' end
     for at = 1, #tables do tables[at].format = prefix .. tables[at].name .. ':%d' end
-    url_blocks = BASE .. ':s:'
   end
 
   resets[#resets + 1] = function()
@@ -294,6 +221,5 @@ do
       local s = stores[at]
       if s.used ~= false then s.cache, s.dirty, s.made, s.thin, s.used = {}, {}, {}, {}, false end
     end
-    new_urls, read_urls, first_url = {}, {}, nil
   end
 end

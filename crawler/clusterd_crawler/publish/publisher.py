@@ -235,7 +235,12 @@ class Publisher:
         self._found()
 
     def _take(self, most: int) -> tuple[Entry, ...]:
+        """Take the queue's oldest messages; none before the log has answered, since the keeper may move what follows.
+
+        Those in hand would come back behind that.
+        """
         with self._changed:
+            most = most if self._tried and not self._all_go_to_disk() else 0
             taken = tuple(self._queue.popleft() for _ in range(min(most, len(self._queue))))
             self._in_flight = taken
             return taken
@@ -294,9 +299,12 @@ class Publisher:
                 self._surplus_changed.wait()
 
     def _room(self) -> int:
-        """Messages that the queue is to hold: none while the log is away and the disk takes them."""
-        away = self._tried and not self._reachable and self._spool is not None and not self._spool.refused
-        return 0 if away else self._capacity
+        """Messages that the queue is to hold."""
+        return 0 if self._all_go_to_disk() else self._capacity
+
+    def _all_go_to_disk(self) -> bool:
+        """Whether the log is away, and the disk takes what comes."""
+        return self._tried and not self._reachable and self._spool is not None and not self._spool.refused
 
     def _notify(self) -> None:
         self._changed.notify_all()

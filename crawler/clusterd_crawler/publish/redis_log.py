@@ -25,18 +25,20 @@ class RedisLog:
         self._url = url
         self._stream = stream
         self._limit = limit
-        #: Entries of the stream after the last batch.
-        self._length = 0
+        #: Entries of the stream after the last batch; not known before the first. Who asks for it then does not send to
+        #: a server that is loading its data, which may refuse the beginning of a batch and take the rest.
+        self._length: int | None = None
         self._client = connect(url)
         self._held = Held(self._client) if hasattr(self._client, "connection_pool") else None
 
     def send(self, entries: Sequence[Entry]) -> None:
         """See the contract; no entries only ask whether the server answers."""
         with translated(self._url):
-            if not entries or self._length + len(entries) > self._limit:
-                self._length = int(self._client.xlen(self._stream))
-            if self._length + len(entries) > self._limit:
-                raise Unreachable(f"the stream {self._stream} is full: {self._length} entries that no daemon has read")
+            length = self._length
+            if not entries or length is None or length + len(entries) > self._limit:
+                length = self._length = int(self._client.xlen(self._stream))
+            if length + len(entries) > self._limit:
+                raise Unreachable(f"the stream {self._stream} is full: {length} entries that no daemon has read")
             if not entries:
                 return
             added = (

@@ -57,10 +57,21 @@ from tests.clusterd.command_line import clusterd
         (("changes", "--plot", "absent/plot.svg"), 2, "there is no folder absent"),
         (("rules", "replay", "absent.tsv"), 2, "absent.tsv: cannot be read: No such file or directory"),
         (("rules", "replay", "file"), 2, "the header lacks content, url"),
+        (("rules", "replay", "file", "--split", "0.5", "--explore", "0.1"), 2, "--explore go without --split"),
+        (("rules", "replay", "file", "--split", "0.5", "--order", "random"), 2, "--explore go without --split"),
+        (("rules", "import", "file"), 2, "file: is not JSON"),
+        (("rules", "import", "number"), 2, "number: not a rule file of clusterd"),
+        (("rules", "import", "number", "--format", "dud"), 2, "number: a rule file of duplicate-url-discarder"),
+        (("rules", "export", "--loose"), 2, "--loose and --universal go with --format dud"),
+        (("rules", "export", "--universal", "file"), 2, "--loose and --universal go with --format dud"),
+        (("ingest", ""), 2, "the name is empty; it takes a folder or a file"),
+        (("pairs", "", "--threshold", "0.5"), 2, "the name is empty"),
+        (("status", "--config", ""), 2, "the name is empty"),
     ],
 )
 def test_one_line_and_the_right_status(tmp_path: Path, words: tuple[str, ...], status: int, says: str) -> None:
     (tmp_path / "file").write_text("x" * 5000 + "\n")
+    (tmp_path / "number").write_text("1\n")
     done = clusterd(*words, folder=tmp_path)
     assert (done.returncode, done.stdout) == (status, "")
     assert says in done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
+from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
@@ -49,6 +50,8 @@ def replay_crawls(
         from clusterd.learning.koppula.protocol import split_protocol
         from clusterd.learning.replay import read_crawl
 
+        if explore is not None or order != "file":
+            raise WrongInput("rules replay: --order and --explore go without --split, which fetches nothing")
         rows = [row for path in crawl for row in read_crawl(path)]
         invocation.show(split_protocol(rows, split=split, seed=seed, policy=policy), SPLIT_COLUMNS)
         return

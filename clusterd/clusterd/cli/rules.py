@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 from clusterd_crawler.clock import iso, now_ms
-from clusterd_crawler.errors import NotFound, WrongInput
+from clusterd_crawler.errors import NotFound, RuleError, WrongInput
 
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
@@ -116,11 +116,14 @@ def export_rules(
     """
     from clusterd.learning.interchange.files import write_rules
 
+    if file_format != "dud" and (loose or universal):
+        raise WrongInput("rules export: --loose and --universal go with --format dud")
     with opened(invocation) as (_, book):
         given = list(book.rules(spelled(host, book)))
     if host and not given:  # a backup of before stays
         raise NotFound(none_of(host))
-    text, done = write_rules(given, file_format, read_file(universal) if universal else "", loose=loose)
+    with named_in_errors(universal or file):
+        text, done = write_rules(given, file_format, read_file(universal) if universal else "", loose=loose)
     if file == "-":
         sys.stdout.write(one_line(text) if invocation.json else "\n".join(map(escaped, text.split("\n"))))
         for named, reason in (*done.refused.items(), *done.notes.items()):
@@ -160,7 +163,8 @@ def import_rules(invocation: Invocation, file: str, file_format: Literal["cluste
     """Take the rules of FILE (- for standard input) into use; a file with an error is refused whole."""
     from clusterd.learning.interchange.files import read_rules
 
-    done = read_rules(read_file(file), file_format)
+    with named_in_errors(file):
+        done = read_rules(read_file(file), file_format)
     named = {rule.id for rule in done.rules}
     with changing(invocation) as book:
         for rule in book.import_rules(done.rules, now_ms()):
@@ -270,6 +274,15 @@ def read_file(name: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise WrongInput(f"{name}: cannot be read: {reason}") from None
+
+
+@contextmanager
+def named_in_errors(name: str) -> Iterator[None]:
+    """Put the name of a rule file before what is wrong with it."""
+    try:
+        yield
+    except RuleError as error:
+        raise WrongInput(f"{name}: {error}") from None
 
 
 def write_file(name: str, text: str) -> None:

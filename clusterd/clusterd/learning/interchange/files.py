@@ -80,7 +80,7 @@ def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RuleError(f"the rule file is not JSON: {error}") from None
+        raise RuleError(f"is not JSON: {error}") from None
 
 
 def _text(value: Any) -> str:

@@ -60,11 +60,12 @@ def test_what_rests_on_many_trials_is_skipped_the_longer() -> None:
     [
         (rule((VIEW, Condition(Key(), "in", PATHS))), "http://h.com/page-{}?view=mobile"),
         (rule(bound=0.0), "http://h.com/page-{}?view=mobile"),
+        (rule(bound=1.0), "http://h.com/page-{}?view=mobile"),
         (rule((Condition(HOST, "is", ("www.h.com",)),), (Edit(HOST, "set", "h.com"),)), "http://www.h.com/page-{}"),
         (rule((Condition(HOST, "is", ("h.com:8080",)),), (Edit(HOST, "set", "h.com"),)), "http://h.com:8080/page-{}"),
         (rule((Condition(SCHEME, "is", ("https",)),), (Edit(SCHEME, "set", "http"),)), "https://h.com/page-{}"),
     ],
-    ids=("stated paths", "written by somebody", "www", "port", "scheme"),
+    ids=("stated paths", "written by somebody", "certain", "www", "port", "scheme"),
 )
 def test_stated_paths_and_one_server_are_not_tried_further(unwatched: Rule, form: str) -> None:
     assert explored(known_under(unwatched), range(1000), form) <= 3

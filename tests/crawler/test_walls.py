@@ -9,7 +9,6 @@ from typing import Any
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.skipping.skips import KnownPages
-from clusterd_crawler.skipping.walls import OWN
 
 from tests.crawler.crawling import REST, SELDOM, at, crawl, publish_rules, sid_rules
 from tests.crawler.made_rules import DROP_SID, HOST, rule, rule_set
@@ -24,6 +23,12 @@ def walled(known: KnownPages, pages: int, torn: int) -> None:
         known.fetched(f"http://{HOST}/{number}?sid=1", 1, content=WALL)
     for number in range(torn):
         known.fetched(f"http://{HOST}/{number}?sid=2", 2, content=number + 1)
+
+
+def back_rule() -> Rule:
+    """Where the log-in form leads back to changes nothing of it."""
+    back = Key(name="return")
+    return rule([Condition(back, "any")], [Edit(back, "delete")])
 
 
 def test_what_was_kept_out_for_a_page_that_showed_a_wall_is_fetched_before_the_crawl_ends(
@@ -56,6 +61,14 @@ def test_a_content_that_tears_several_keys_justifies_nothing_under_others() -> N
     known.load(RuleSet(HOST, 2, (DROP_SID,)))
     assert known.decide(f"http://{HOST}/3?sid=3", 6) is None
     assert known.decide(f"http://{HOST}/5?sid=2", 6) is not None
+
+
+def test_what_tore_one_key_has_torn_no_more_when_rules_are_published_anew() -> None:
+    known = KnownPages(explore=0)
+    for version in range(1, 4):
+        known.load(RuleSet(HOST, version, (DROP_SID, back_rule())[: version % 2 + 1]))
+        walled(known, pages=4, torn=int(version == 1))
+    assert known.decide(f"http://{HOST}/3?sid=3", 3) is not None
 
 
 def test_a_url_that_showed_another_crawl_a_wall_is_fetched_again() -> None:
@@ -91,20 +104,31 @@ def test_a_family_that_always_shows_a_wall_is_skipped_all_the_same() -> None:
 
 
 def test_a_log_in_form_at_its_own_address_is_fetched_a_few_times_more() -> None:
-    back = Key(name="return")
     known = KnownPages(explore=0)
-    known.load(rule_set(DROP_SID, rule([Condition(back, "any")], [Edit(back, "delete")])))
+    known.load(rule_set(DROP_SID, back_rule()))
     known.fetched(f"http://{HOST}/login?return=0", 1, content=WALL)
     walled(known, pages=4, torn=2)
     fetched = [number for number in range(1, 20) if known.decide(f"http://{HOST}/login?return={number}", 3) is None]
     assert fetched == [*range(1, 20)]
-    for number in range(1, 1 + OWN):
+    for number in range(1, 9):
+        assert known.decide(f"http://{HOST}/login?return=99", 3) is None
         known.fetched(f"http://{HOST}/login?return={number}", 3, content=WALL)
     assert known.decide(f"http://{HOST}/login?return=99", 4) is not None
     # It is shown in place of other pages all the same, and may be in place of this one.
     assert known.decide(f"http://{HOST}/3?sid=3", 4) is None
     known.fetched(f"http://{HOST}/login?return=100", 5, content=50)
     assert known.decide(f"http://{HOST}/login?return=99", 6) is None
+
+
+def test_the_urls_of_a_log_in_form_count_once_when_rules_are_published_anew() -> None:
+    known = KnownPages(explore=0)
+    known.load(rule_set(DROP_SID, back_rule()))
+    walled(known, pages=4, torn=2)
+    for number in range(6):
+        known.fetched(f"http://{HOST}/login?return={number}", 3, content=WALL)
+    for version in range(2, 4):
+        known.load(RuleSet(HOST, version, (DROP_SID, replace(back_rule(), support=version))))
+        assert known.decide(f"http://{HOST}/login?return=99", 4) is None
 
 
 def tried(known: KnownPages, pages: int) -> list[int]:
@@ -122,6 +146,13 @@ def test_what_was_shown_in_a_row_is_tried_ever_more_seldom() -> None:
         # Another rule of the host begins it anew no more than it ends it.
         known.load(RuleSet(HOST, 2, (replace(DROP_SID, support=100),)))
         assert tried(known, 8) == ([8] if found else [])
+
+
+def test_what_was_shown_by_fewer_pages_in_a_row_is_not_tried_further() -> None:
+    known = KnownPages(explore=1e-9)
+    known.load(rule_set(replace(DROP_SID, support=100)))
+    walled(known, pages=7, torn=0)
+    assert tried(known, 7) == []
 
 
 def test_what_was_shown_by_as_many_pages_among_others_is_not_tried_further() -> None:

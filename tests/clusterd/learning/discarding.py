@@ -69,7 +69,8 @@ def urls() -> Iterator[str]:
         for path in paths:
             for query in queries:
                 yield f"http://{host}{path}{query}"
-    yield f"https://{HOST}/a?sid=3&id=1"
+    for query in ("?sid=3&id=1", "?id=1"):
+        yield f"https://{HOST}/a{query}"
 
 
 def groups(process: Process) -> set[frozenset[str]]:

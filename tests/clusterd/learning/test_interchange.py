@@ -25,6 +25,9 @@ SAID = {
     "drop on one path": make([on("k(3,-)", "is", "a"), on("k(4,-)", "is", "b"), on("", "depth", "2")], drop("?sid")),
     "drop on a path that ends there": make([on("k(3,-)", "is", "a"), on("k(4,-)", "absent")], drop("?sid")),
     "drop on a path fixed from both ends": make([on("k(3,2)", "is", "a"), on("k(4,1)", "is", "b")], drop("?sid")),
+    "drop on a path of which both ends are counted": make(
+        [on("k(-,2)", "is", "a"), on("k(4,-)", "is", "b"), on("", "depth", "2")], drop("?sid")
+    ),
     "drop below two": make([on("k(3,-)", "is", "a"), on("k(4,-)", "any")], drop("?sid")),
     "drop below three": make([on("k(3,-)", "is", "a"), on("k(4,-)", "any"), on("k(5,-)", "any")], drop("?sid")),
     "drop in any folder": make([on("k(3,-)", "any"), on("k(4,-)", "any")], drop("?sid")),
@@ -42,6 +45,7 @@ SAID = {
     "drop at an empty value": make([on("?sid", "is", "")], drop("?sid")),
     "drop on http": make([on("k(1,-)", "is", "http")], drop("?sid")),
     "drop on a whole path": make([on("k(-,-)", "is", "a/b")], drop("?sid")),
+    "drop on as many paths as may be": make([on("k(-,-)", "in", "a/b", *map(str, range(63)))], drop("?sid")),
     "drop on whole paths that end so": make(
         [on("k(-,-)", "in", "a/b", "b", "a/", "x/y/b"), on("k(-,1)", "is", "b"), on("k(3,-)", "in", "a", "b")],
         drop("?sid"),
@@ -139,6 +143,11 @@ UNSAID = {
     "a number in a component": make([on("k(3,-)", "like", "#-*")], drop("?sid")),
     "a number in a value": make([on("?id", "like", "#:*")], drop("?sid")),
     "other parameters": make([on("", "only", "sid", "id")], drop("?sid")),
+    "the root alone": make([on("k(3,-)", "absent")], drop("?sid")),
+    "a component beyond the last": make(
+        [on("k(3,-)", "is", "a"), on("k(4,-)", "any"), on("", "depth", "1")], drop("?sid")
+    ),
+    **{f"a literal {sign} in a whole path": make([on("k(-,-)", "is", f"a{sign}b")], drop("?sid")) for sign in "*|;"},
     "a path that never is": make([on("k(-,-)", "is", "a/b"), on("k(3,-)", "is", "b")], drop("?sid")),
     "two conditions on a component": make([on("k(3,-)", "like", "a*"), on("k(3,-)", "in", "ab", "b")], drop("?sid")),
     "two conditions on a parameter": make([on("?id", "in", "1", "2"), on("?id", "in", "2", "3")], drop("?sid")),
@@ -158,6 +167,10 @@ UNSAID = {
     "a pattern inside the path": make([on("k(3,-)", "like", "a*b")], drop("?sid")),
     "a family of many paths": make([on("k(3,-)", "is", "a")], FAMILY),
     "a component from the end": make([on("k(-,2)", "is", "a"), on("k(-,1)", "any")], drop("k(-,2)")),
+    "an address of IPv6": make([], drop("?sid"), "[::1]"),
+    "another host": make([on("k(2,-)", "is", "other.org")], drop("?sid")),
+    "a condition on a repeated parameter": make([on("?id#2", "is", "1")], drop("?sid")),
+    "a literal star in a value": make([on("?id", "is", "1*")], drop("?sid")),
     "a literal star": make([on("k(3,-)", "is", "a*")], drop("?sid")),
     "a condition on subdomains": make([on("?sid", "any")], drop("?sid"), "example.com", spans=True),
     "a name": Rule("n1", HOST, (), (), kind="name", name="canonical"),

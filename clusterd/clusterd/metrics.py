@@ -10,13 +10,17 @@ Both say how long upkeep has been at what it has in hand.
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from clusterd_crawler.clock import iso
 from clusterd_crawler.errors import ClusterdError
-from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
 from clusterd.health import HEALTHY, Report, State
@@ -95,17 +99,31 @@ def _held(tallies: Tallies) -> Iterator[Metric]:
     yield clusters
 
 
+class _Unlogged(WSGIRequestHandler):
+    """Answers, and writes no line of each request."""
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
+
+
 def serve_metrics(host: str, port: int, report: Report) -> None:
-    """Serve the metrics over HTTP, in a thread of its own; `ClusterdError` where the port cannot be had."""
+    """Serve the metrics over HTTP, in a thread of its own; `ClusterdError` where the port cannot be had.
+
+    Probes are answered from the first request on: Prometheus's own `start_http_server` could be told of them only when
+    it listens already, and would answer one that comes before with metrics.
+    """
     registry = CollectorRegistry()
     registry.register(ReportCollector(report))
+    answer = _with_probes(make_wsgi_app(registry), report)
     try:
-        server, _ = start_http_server(port, host, registry)
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        server_class = type("Server", (ThreadingWSGIServer,), {"address_family": family})
+        server: WSGIServer = make_server(str(address[0]), port, answer, server_class, _Unlogged)
     except OSError as error:
         raise ClusterdError(
             f"metrics_port {port} of {host} cannot be served: {error.strerror}; name another"
         ) from error
-    server.set_app(_with_probes(make_wsgi_app(registry), report))
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
 
 
 def _with_probes(metrics: WSGIApplication, report: Report) -> WSGIApplication:

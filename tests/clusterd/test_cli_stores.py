@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import redis
 
 from tests.clusterd.command_line import clusterd
+from tests.services.redis_server import redis_server
 
 
 @pytest.mark.parametrize(
@@ -68,3 +70,20 @@ def test_a_node_of_a_cluster_that_is_given_as_a_single_redis_is_said(redis_clust
         clusterd("status", "--redis", url, CLUSTERD_REDIS_PREFIX=prefix, folder=tmp_path).stderr for prefix in "abc"
     ]
     assert any("it takes redis+cluster://HOST:PORT" in one for one in said)  # where the first keys are another node's
+
+
+def test_a_policy_that_a_full_store_has_taken_is_said_to_be_there(tmp_path: Path) -> None:
+    words = [f"w{n}" for n in range(100)]
+    rows = [{"url": f"http://h.example/{n}", "text": " ".join(words[10 * n :])} for n in range(3)]
+    (tmp_path / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with redis_server(tmp_path / "full") as url, redis.Redis.from_url(url) as client:
+        assert clusterd("ingest", "pages.jsonl", "--redis", url, folder=tmp_path).returncode == 0
+        client.config_set("maxmemory", 1)
+        add = ("policy", "add", "loose", "--resemblance", ".3", "--redis", url)
+        done = clusterd(*add, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        told = "policy loose is added, but its clusters are not built yet, which the next daemon or question does"
+        assert done.stderr.splitlines()[-1].startswith(f"clusterd: {told}: Redis is full: raise its maxmemory")
+        client.config_set("maxmemory", 0)
+        listed = clusterd("policy", "list", "--redis", url, "--json", folder=tmp_path).stdout.splitlines()
+        assert json.loads(listed[-1]) == {"policy": "loose", "resemblance": 0.3, "containment": None, "clusters": 1}

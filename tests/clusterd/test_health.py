@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -192,6 +193,26 @@ def test_orchestrators_are_told_whether_a_restart_helps(state: Any, silent: floa
     said |= {"upkeep_seconds": 0.0}
     assert asked("/live") == (live, said)
     assert asked("/ready") == (ready, said)
+
+
+def test_a_probe_that_comes_as_the_port_opens_is_answered_as_all_others() -> None:
+    def ask() -> None:
+        while True:
+            with suppress(ConnectionError), closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as probe:
+                probe.request("GET", "/live")
+                answers.append(probe.getresponse().getheader("Content-Type"))
+                return
+
+    answers: list[str | None] = []
+    for _ in range(20):
+        port = free_port()
+        probes = [threading.Thread(target=ask) for _ in range(4)]
+        for probe in probes:
+            probe.start()
+        serve_metrics("127.0.0.1", port, health.Report())
+        for probe in probes:
+            probe.join()
+    assert answers == ["application/json"] * 80
 
 
 def test_what_upkeep_alone_may_not_do_is_told_once(

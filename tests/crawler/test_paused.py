@@ -51,6 +51,20 @@ def test_a_skip_is_undone_while_the_crawl_is_paused(queued: bool, site: Site, tm
     assert not (tmp_path / "job" / FILE).exists()
 
 
+def test_what_an_earlier_run_has_fetched_is_not_counted_as_queued_again(site: Site, tmp_path: Path) -> None:
+    """The duplicate filter, which remembers the URLs of all runs, lets none of it pass."""
+    job: dict[str, Any] = SETTINGS | {"JOBDIR": str(tmp_path / "job")}
+    import_rule(site, tmp_path)
+    paused = crawl(tmp_path, [*urls(site, ASKED), REST, *urls(site, ASKED, "a")], job)
+    assert paused.stat("skipped") == len(ASKED)
+    kept_out = (tmp_path / "job" / FILE).read_bytes()
+    command(tmp_path, "rules", "retire", "r1")
+    for start, queued in (("other", len(ASKED)), ("another", 0)):
+        (tmp_path / "job" / FILE).write_bytes(kept_out)  # as where the run before was killed
+        resumed = crawl(tmp_path, [f"{site.url}/{start}"], job | {"HTTPERROR_ALLOW_ALL": True})
+        assert (len(resumed.paths()), resumed.stat("requeued"), resumed.stat("forgotten")) == (queued + 1, queued, 0)
+
+
 class Spider(scrapy.Spider):
     name = "paused"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.errors import Unreachable, WrongInput
 
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.printing import pages, printable
@@ -93,7 +93,8 @@ def add_policy(invocation: Invocation, name: str, resemblance: float | None, con
         if known.get(name, added) != added:
             raise WrongInput(f"there is a policy {name} already, with other thresholds; choose another name")
         services.index.add_policy(added)
-        _settle(invocation, services, "the daemon builds its clusters; clusterd status tells when they have settled")
+        daemon = "the daemon builds its clusters; clusterd status tells when they have settled"
+        _settle(invocation, services, daemon, f"policy {name} is added, but its clusters are not built yet")
         invocation.emit(policy_record(services.index, added))
 
 
@@ -114,17 +115,25 @@ def remove_policy(invocation: Invocation, name: str) -> None:
         if len(services.index.policies()) == 1:
             raise WrongInput(f"policy remove {name}: it is the only one, add another first (clusterd policy add)")
         services.index.remove_policy(name)
-        _settle(invocation, services, "the daemon frees what they took; clusterd status tells when all has settled")
+        daemon = "the daemon frees what they took; clusterd status tells when all has settled"
+        _settle(invocation, services, daemon, f"policy {name} is removed, but what its clusters took is not freed yet")
         invocation.emit(record)
 
 
-def _settle(invocation: Invocation, services: Services, daemon: str) -> None:
-    """Do what a change of policies leaves to do, or say what a daemon does of it, where there is one."""
+def _settle(invocation: Invocation, services: Services, daemon: str, left: str) -> None:
+    """Do what a change of policies leaves to do, or say what a daemon does of it, where there is one.
+
+    A store that lets nobody do it now (it is full, say) has the change all the same: that is said, and what is ``left``
+    for the daemon or the question that comes next.
+    """
     if services.daemon_alive():
         invocation.hint(daemon)
-    else:
-        invocation.work_off(services)
+        return
+    invocation.work_off(services)
+    try:
         services.index.settle()
+    except Unreachable as error:
+        raise Unreachable(f"{left}, which the next daemon or question does: {error}") from error
 
 
 def check_policy(index: Index, name: str) -> Policy:

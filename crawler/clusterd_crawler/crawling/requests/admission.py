@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
-from scrapy import Request
+from scrapy import Request, signals
 
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.remembered import Remembered
@@ -81,6 +81,9 @@ class Admission:
         #: URLs, so that each counts once → whether a request is kept that the duplicate filter has let pass.
         self._skipped: Remembered[bool] = Remembered()
         self.explored = Explored()
+        #: The request that `fetch_again` has in hand, None once the scheduler has refused it.
+        self._again: Request | None = None
+        crawler.signals.connect(self._refused, signal=signals.request_dropped)
 
     def consider(self, request: Request, filtered: bool) -> None:
         """Raise `SkippedDuplicate` where the content is known; ``filtered``: the duplicate filter has let it pass."""
@@ -184,14 +187,24 @@ class Admission:
         return skip
 
     def fetch_again(self, kept: KeptOut) -> None:
-        """Queue a request that a rule had kept out; until it is sent another rule may say the same of it."""
+        """Queue a request that a rule had kept out; until it is sent another rule may say the same of it.
+
+        Where an earlier run of a paused crawl has fetched it the duplicate filter refuses it: it is not queued again.
+        """
         engine = self._crawler.engine
         if engine is None or engine.spider is None:
             return
         self._skipped.pop(kept.request.url.partition("#")[0], None)
-        self._stats.inc_value("clusterd/requeued")
         # Another object: Scrapy may still have to call the errback of this one, and counts each object once.
         request = kept.request.copy()
         if kept.filtered:
             request = request.replace(dont_filter=True, meta={**request.meta, QUEUED_AGAIN: True})
+        self._again = request
         engine.crawl(request)
+        if self._again is not None:
+            self._stats.inc_value("clusterd/requeued")
+        self._again = None
+
+    def _refused(self, request: Request) -> None:
+        if request is self._again:
+            self._again = None

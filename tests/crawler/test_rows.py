@@ -60,6 +60,15 @@ def test_a_family_that_is_one_page_is_no_wall(form: str) -> None:
     assert walled([*pages[:LONG], *family, *pages[LONG:]]) == []
 
 
+@pytest.mark.parametrize("wordings", [2, 9])
+def test_a_form_in_several_wordings_is_no_wall(wordings: int) -> None:
+    # Given log-in forms whose wording changes with time …
+    forms = [(f"{H}/index?title=Log-in&from={n}", 90 + n * wordings // 270) for n in range(270)]
+    pages = [(f"{H}/index?title=A{n}&from={n}", 5_000 + n) for n in range(270)]
+    mixed = [page for at in range(0, 270, 60) for page in (*pages[at : at + 60], *forms[at : at + 60])]
+    assert walled(mixed) == []
+
+
 def test_a_calendar_that_is_exhausted_is_no_wall() -> None:
     months = [
         (f"{H}/calendar?year={y}&month={m}", 12 * y + m if y < 2030 else WALL)
@@ -111,7 +120,7 @@ def test_pages_that_showed_a_wall_justify_no_skip_and_tear_no_key_once_rules_cha
 
     fetch(articles(0, LONG))
     # Given a wall in place of a page that is known in another session, and of new ones …
-    fetch([(f"{H}/article/2?sid=1", 1_002), *articles(200, ROW, WALL)])
+    fetch([*((f"{H}/article/{n}?sid=1", 1_000 + n) for n in (2, 4, 6)), *articles(200, ROW, WALL)])
     fetch([(f"{H}/article/0?sid=1", WALL), (f"{H}/article/900?sid=1", WALL)])
     assert known.decide(f"{H}/article/200?sid=3", asked) is not None
     fetch([*articles(400, GAP - 1), (f"{H}/article/4?sid=1", 1_004)])

@@ -5,9 +5,9 @@ always show by time: a row is a wall where
 
 - its content was met nowhere before, under `ROW` URLs and more, a third and more of what came meanwhile showed it
   (around its edges pages mix that were asked for at once), and then `GAP` pages in a row did not;
-- pages of its kind have shown something else both before the row and since. A kind is a folder or a path, whatever its
-  numbers, with certain query names, or a folder with a value of a parameter. What always shows one page, as a family
-  does or an exhausted calendar, is of a kind that does not.
+- pages of its kind have shown ever new contents before the row, and something else since. A kind is a folder or a path,
+  whatever its numbers, with certain query names, or a folder with a value of a parameter. What always shows one page,
+  as a family does or an exhausted calendar, is of a kind that does not.
 
 Only its pages of such kinds are returned. A wall that comes again is one again, `TIMES` at most; any other content
 that comes after its row is what the site shows.
@@ -36,9 +36,14 @@ DENSE: Final = 1 / 3
 LONGEST: Final = 1_000
 #: Most kinds of which it is known what they show; of more the oldest are forgotten, and no row of theirs is a wall.
 KINDS: Final = 4_000
+#: Contents of a kind before a row, at least; half of its pages were to show something else than as many before them. A
+#: form may come in several wordings.
+OTHERS: Final = 3
 #: Most parameters of a URL whose values are looked at.
 PAIRS: Final = 4
 _NUMBER: Final = re.compile("[0-9]+")
+#: Of a kind that is not known.
+NOTHING: Final[tuple[int, int, tuple[int, ...]]] = (0, 0, ())
 
 
 @dataclass(slots=True)
@@ -50,8 +55,9 @@ class _Row:
     #: Places of the first and the last page among all.
     first: int
     last: int
-    #: URL → its kinds, and those of them that had not shown anything else before.
-    urls: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    #: URL → its kinds; kind → whether it had shown ever new contents before the row.
+    urls: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    varied: dict[int, bool] = field(default_factory=dict)
 
     @property
     def may_be_wall(self) -> bool:
@@ -65,8 +71,9 @@ class Rows:
     def __init__(self) -> None:
         #: Content → its row, that whose last page came longest ago first.
         self._rows: OrderedDict[int, _Row] = OrderedDict()
-        #: Kind → the latest content that it showed, and the latest other one (0: none).
-        self._kinds: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        #: Kind → its pages, how many of them showed something else than those before, and what the latest showed, the
+        #: last first: `OTHERS` contents.
+        self._kinds: OrderedDict[int, tuple[int, int, tuple[int, ...]]] = OrderedDict()
         #: Content → how many walls it was.
         self._walls: dict[int, int] = {}
         self._seen = 0
@@ -84,7 +91,10 @@ class Rows:
         row.last = self._seen
         kinds = _kinds(url)
         if row.is_new and len(row.urls) <= LONGEST:
-            row.urls[url] = kinds, tuple(kind for kind in kinds if not self._shows_other(kind, content))
+            row.urls[url] = kinds
+            for kind in kinds:
+                if kind not in row.varied:
+                    row.varied[kind] = self._is_varied(kind)
         for kind in kinds:
             self._show(kind, content)
         first, oldest = next(iter(self._rows.items()))
@@ -98,25 +108,33 @@ class Rows:
         row = self._rows.get(content)
         return row is not None and row.may_be_wall
 
-    def _shows_other(self, kind: int, content: int) -> bool:
-        latest, other = self._kinds.get(kind, (0, 0))
-        return bool(other) or latest not in {0, content}
+    def _is_varied(self, kind: int) -> bool:
+        pages, fresh, _ = self._kinds.get(kind, NOTHING)
+        return fresh >= OTHERS and 2 * fresh >= pages
 
     def _show(self, kind: int, content: int) -> None:
-        latest, other = self._kinds.get(kind, (0, 0))
-        self._kinds[kind] = (content, other if latest == content else latest)
+        pages, fresh, shown = self._kinds.get(kind, NOTHING)
+        if content not in shown:
+            shown, fresh = (content, *shown[: OTHERS - 1]), fresh + 1
+        elif shown[0] != content:
+            shown = (content, *(other for other in shown if other != content))
+        self._kinds[kind] = pages + 1, fresh, shown
         self._kinds.move_to_end(kind)
         if len(self._kinds) > KINDS:
             self._kinds.popitem(last=False)
 
+    def _last(self, kind: int) -> int:
+        _, _, shown = self._kinds.get(kind, NOTHING)
+        return shown[0] if shown else 0
+
     def _walled(self, content: int, row: _Row) -> list[str]:
         """Return the URLs of a row whose kinds, as far as several of it are of them, show something else by now."""
-        several = Counter(kind for kinds, _ in row.urls.values() for kind in kinds)
+        several = Counter(kind for kinds in row.urls.values() for kind in kinds)
+        walled = {kind for kind, is_varied in row.varied.items() if is_varied and self._last(kind) not in {0, content}}
         found = []
-        for url, (kinds, unknown) in row.urls.items():
-            telling = [kind for kind in kinds if several[kind] > 1]
-            after = all(self._kinds.get(kind, (content, 0))[0] != content for kind in telling)
-            if telling and after and not set(telling).intersection(unknown):
+        for url, kinds in row.urls.items():
+            telling = {kind for kind in kinds if several[kind] > 1}
+            if telling and telling <= walled:
                 found.append(url)
         if len(found) < ROW:
             return []

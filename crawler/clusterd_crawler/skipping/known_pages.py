@@ -6,7 +6,7 @@ A broad crawl meets very many domains, each with a page or two. So what few of t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -90,11 +90,11 @@ class HostPages:
             self.walls = Walls()
         return self.walls
 
-    def show_in_row(self, url: str, content: int, is_new: bool) -> tuple[int, list[str]]:
+    def show_in_row(self, url: str, content: int, is_new: bool) -> tuple[int, Sequence[str]]:
         """Note what a page shows; return a wall, and the URLs that turned out to have shown it (`Rows.add`)."""
         if self.rows is None:
             if len(self.pages) < GAP:
-                return content, []
+                return content, ()
             self.rows = Rows()
         return self.rows.add(url, content, is_new)
 

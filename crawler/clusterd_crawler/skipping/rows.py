@@ -12,13 +12,15 @@ always show by time: a row is a wall where
 Only its pages of such kinds are returned. A wall that comes again is one again, `TIMES` at most; any other content
 that comes after its row is what the site shows.
 
-Cost: some hashes a page, and a row's pages once more where it ends. Bounded by `KINDS`, `LONGEST` and `GAP` rows.
+Cost: some hashes a page, and a row's pages once more where it ends. Bounded by `KINDS`, `LONGEST` and `GAP`.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+import struct
+from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,20 +32,32 @@ ROW: Final = 17
 GAP: Final = 50
 #: Most rows of one content that are walls.
 TIMES: Final = 4
+#: Pages of a content among `GAP` that begin a row.
+BEGINNING: Final = 3
 #: Share of the pages from the first of a row to its last that show its content, at least.
 DENSE: Final = 1 / 3
 #: URLs of the longest row that is told: what is longer is taken for what the site shows.
 LONGEST: Final = 1_000
-#: Most kinds of which it is known what they show; of more the oldest are forgotten, and no row of theirs is a wall.
-KINDS: Final = 4_000
+#: Most kinds of which it is known what they show (.1 kB each); of more those that came last longest ago are forgotten,
+#: and no row of theirs is a wall.
+KINDS: Final = 1_000
 #: Contents of a kind before a row, at least; half of its pages were to show something else than as many before them. A
 #: form may come in several wordings.
 OTHERS: Final = 3
 #: Most parameters of a URL whose values are looked at.
 PAIRS: Final = 4
 _NUMBER: Final = re.compile("[0-9]+")
-#: Of a kind that is not known.
-NOTHING: Final[tuple[int, int, tuple[int, ...]]] = (0, 0, ())
+#: What is no value of many pages, with its name: an identifier.
+_OF_FEW: Final = re.compile("[0-9]{4}|.{17}")
+#: What a kind has shown: its pages, how many of them showed something else than those before (of 30,000 both count
+#: half), and 16 bits of what the latest showed, the last first (`OTHERS`). Packed, since a crawl has millions.
+_KIND: Final = struct.Struct("<5H")
+_NOTHING: Final = _KIND.pack(0, 0, 0, 0, 0)
+_MOST: Final = 30_000
+
+
+#: A page: its URL, its content, whether that was met nowhere before.
+Shown = tuple[str, int, bool]
 
 
 @dataclass(slots=True)
@@ -69,39 +83,65 @@ class Rows:
     """What one crawl has been shown of one host, or of one domain, page after page."""
 
     def __init__(self) -> None:
+        #: The latest pages: what shows `BEGINNING` times among them begins a row, with these.
+        self._latest: deque[Shown] = deque(maxlen=GAP)
         #: Content → its row, that whose last page came longest ago first.
-        self._rows: OrderedDict[int, _Row] = OrderedDict()
-        #: Kind → its pages, how many of them showed something else than those before, and what the latest showed, the
-        #: last first: `OTHERS` contents.
-        self._kinds: OrderedDict[int, tuple[int, int, tuple[int, ...]]] = OrderedDict()
+        self._rows: dict[int, _Row] = {}
+        #: Kind → what it has shown (`_KIND`), that which came longest ago first.
+        self._kinds: dict[int, bytes] = {}
         #: Content → how many walls it was.
         self._walls: dict[int, int] = {}
         self._seen = 0
 
-    def add(self, url: str, content: int, is_new: bool) -> tuple[int, list[str]]:
+    def add(self, url: str, content: int, is_new: bool) -> tuple[int, Sequence[str]]:
         """Take a page, with whether its content was met nowhere before; return a wall and the URLs that showed it.
 
         As a rule these are none.
         """
         self._seen += 1
-        row = self._rows.get(content)
-        if row is None:
-            row = self._rows[content] = _Row(is_new or 0 < self._walls.get(content, 0) < TIMES, self._seen, self._seen)
-        self._rows.move_to_end(content)
-        row.last = self._seen
+        self._latest.append((url, content, is_new))
         kinds = _kinds(url)
-        if row.is_new and len(row.urls) <= LONGEST:
-            row.urls[url] = kinds
-            for kind in kinds:
-                if kind not in row.varied:
-                    row.varied[kind] = self._is_varied(kind)
+        row = self._rows.pop(content, None)
+        if row is not None:
+            self._go_on(row, url, kinds)
+        else:
+            row = self._begun(content)
+        if row is not None:
+            row.last = self._seen
+            self._rows[content] = row
         for kind in kinds:
             self._show(kind, content)
-        first, oldest = next(iter(self._rows.items()))
-        if self._seen - oldest.last < GAP:
-            return first, []
-        del self._rows[first]
-        return first, self._walled(first, oldest) if oldest.may_be_wall else []
+        return self._ended()
+
+    def _begun(self, content: int) -> _Row | None:
+        """Return the row that a content begins with the latest page, if it does."""
+        pages = [place for place, page in enumerate(self._latest) if page[1] == content]
+        if len(pages) < BEGINNING:
+            return None
+        first = self._seen - len(self._latest) + 1 + pages[0]
+        is_new = self._latest[pages[0]][2] or 0 < self._walls.get(content, 0) < TIMES
+        row = _Row(is_new, first, self._seen)
+        for place in pages:
+            url = self._latest[place][0]
+            self._go_on(row, url, _kinds(url))
+        return row
+
+    def _go_on(self, row: _Row, url: str, kinds: tuple[int, ...]) -> None:
+        if not row.is_new or len(row.urls) > LONGEST:
+            return
+        row.urls[url] = kinds
+        for kind in kinds:
+            if kind not in row.varied:
+                row.varied[kind] = self._is_varied(kind)
+
+    def _ended(self) -> tuple[int, Sequence[str]]:
+        """Return the content and the URLs of a wall whose row has ended."""
+        for content, row in self._rows.items():
+            if self._seen - row.last < GAP:
+                break
+            del self._rows[content]
+            return content, self._walled(content, row) if row.may_be_wall else ()
+        return 0, ()
 
     def may_be_wall(self, content: int) -> bool:
         """Whether a content comes in a row now that may turn out to be a wall."""
@@ -109,37 +149,45 @@ class Rows:
         return row is not None and row.may_be_wall
 
     def _is_varied(self, kind: int) -> bool:
-        pages, fresh, _ = self._kinds.get(kind, NOTHING)
-        return fresh >= OTHERS and 2 * fresh >= pages
+        pages, fresh, *_ = _KIND.unpack(self._kinds.get(kind, _NOTHING))
+        return bool(fresh >= OTHERS and 2 * fresh >= pages)
 
     def _show(self, kind: int, content: int) -> None:
-        pages, fresh, shown = self._kinds.get(kind, NOTHING)
-        if content not in shown:
-            shown, fresh = (content, *shown[: OTHERS - 1]), fresh + 1
-        elif shown[0] != content:
-            shown = (content, *(other for other in shown if other != content))
-        self._kinds[kind] = pages + 1, fresh, shown
-        self._kinds.move_to_end(kind)
+        pages, fresh, *shown = _KIND.unpack(self._kinds.pop(kind, _NOTHING))
+        if pages >= _MOST:
+            pages, fresh = pages // 2, fresh // 2
+        bits = _bits_of(content)
+        if bits in shown:
+            shown.remove(bits)
+        else:
+            fresh += 1
+        self._kinds[kind] = _KIND.pack(pages + 1, fresh, bits, *shown[: OTHERS - 1])
         if len(self._kinds) > KINDS:
-            self._kinds.popitem(last=False)
+            del self._kinds[next(iter(self._kinds))]
 
-    def _last(self, kind: int) -> int:
-        _, _, shown = self._kinds.get(kind, NOTHING)
-        return shown[0] if shown else 0
+    def _shows_other(self, kind: int, content: int) -> bool:
+        """Whether the latest page of a kind showed something else."""
+        _, _, last, *_ = _KIND.unpack(self._kinds.get(kind, _NOTHING))
+        return last not in (0, _bits_of(content))
 
-    def _walled(self, content: int, row: _Row) -> list[str]:
+    def _walled(self, content: int, row: _Row) -> Sequence[str]:
         """Return the URLs of a row whose kinds, as far as several of it are of them, show something else by now."""
         several = Counter(kind for kinds in row.urls.values() for kind in kinds)
-        walled = {kind for kind, is_varied in row.varied.items() if is_varied and self._last(kind) not in {0, content}}
+        walled = {kind for kind, is_varied in row.varied.items() if is_varied and self._shows_other(kind, content)}
         found = []
         for url, kinds in row.urls.items():
             telling = {kind for kind in kinds if several[kind] > 1}
             if telling and telling <= walled:
                 found.append(url)
         if len(found) < ROW:
-            return []
+            return ()
         self._walls[content] = self._walls.get(content, 0) + 1
         return found
+
+
+def _bits_of(content: int) -> int:
+    """Return 16 bits of a content, never none."""
+    return content % 65_521 + 1
 
 
 def _kinds(url: str) -> tuple[int, ...]:
@@ -149,5 +197,5 @@ def _kinds(url: str) -> tuple[int, ...]:
     folder = path.rstrip("/").rpartition("/")[0]
     pairs = query.split("&") if query else []
     names = tuple(sorted({query_pair(pair)[0] for pair in pairs}))
-    values = (hash((folder, pair)) for pair in pairs[:PAIRS])
+    values = (hash((folder, pair)) for pair in pairs[:PAIRS] if not _OF_FEW.search(pair))
     return tuple(dict.fromkeys((hash((folder, names)), hash((path, names)), *values)))

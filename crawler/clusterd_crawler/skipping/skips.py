@@ -7,7 +7,7 @@ the stated time), and was a good page. What a skip rests on is always named.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final, Self, cast
 
@@ -136,7 +136,7 @@ class KnownPages:
             self._forget(domain, url)
             return
         held = self._noting.of(domain)
-        walled: tuple[int, list[str]] = UNKNOWN, []
+        walled: tuple[int, Sequence[str]] = UNKNOWN, ()
         if content != UNKNOWN and not earlier:  # In each crawl every content is new once.
             new = content not in held.contents
             # A URL that shows again what it showed, to another crawler or in another session, is no step into a trap.

@@ -71,7 +71,7 @@ class _Row:
     last: int
     #: URL → its kinds; kind → whether it had shown ever new contents before the row.
     urls: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    varied: dict[int, bool] = field(default_factory=dict)
+    varied: dict[int, bool | None] = field(default_factory=dict)
 
     @property
     def may_be_wall(self) -> bool:
@@ -148,9 +148,10 @@ class Rows:
         row = self._rows.get(content)
         return row is not None and row.may_be_wall
 
-    def _is_varied(self, kind: int) -> bool:
+    def _is_varied(self, kind: int) -> bool | None:
+        """Whether a kind has shown ever new contents; None where too few of its pages came."""
         pages, fresh, *_ = _KIND.unpack(self._kinds.get(kind, _NOTHING))
-        return bool(fresh >= OTHERS and 2 * fresh >= pages)
+        return bool(fresh >= OTHERS and 2 * fresh >= pages) if pages >= OTHERS else None
 
     def _show(self, kind: int, content: int) -> None:
         pages, fresh, *shown = _KIND.unpack(self._kinds.pop(kind, _NOTHING))
@@ -171,18 +172,15 @@ class Rows:
         return last not in (0, _bits_of(content))
 
     def _walled(self, content: int, row: _Row) -> Sequence[str]:
-        """Return the URLs of a row whose kinds, as far as several of it are of them, show something else by now."""
+        """Return the URLs of a row, if it is a wall: those of kinds that are not known to have shown few contents."""
         several = Counter(kind for kinds in row.urls.values() for kind in kinds)
         walled = {kind for kind, is_varied in row.varied.items() if is_varied and self._shows_other(kind, content)}
-        found = []
-        for url, kinds in row.urls.items():
-            telling = {kind for kind in kinds if several[kind] > 1}
-            if telling and telling <= walled:
-                found.append(url)
-        if len(found) < ROW:
+        telling = {url: {kind for kind in kinds if several[kind] > 1} for url, kinds in row.urls.items()}
+        sure = sum(bool(kinds) and kinds <= walled for kinds in telling.values())
+        if sure < max(ROW, DENSE * len(row.urls)):
             return ()
         self._walls[content] = self._walls.get(content, 0) + 1
-        return found
+        return [url for url, kinds in telling.items() if all(row.varied[kind] is not False for kind in kinds)]
 
 
 def _bits_of(content: int) -> int:

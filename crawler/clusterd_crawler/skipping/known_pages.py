@@ -14,6 +14,7 @@ from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.skipping.bearers import NameTable
 from clusterd_crawler.skipping.known_page import UNKNOWN, KnownPage, Plain, names_of
 from clusterd_crawler.skipping.leading import Leading
+from clusterd_crawler.skipping.rows import GAP, Rows
 from clusterd_crawler.skipping.standing import Standing
 from clusterd_crawler.skipping.walls import NO_WALLS, ROW, Walls
 
@@ -46,6 +47,8 @@ class HostPages:
     #: What the pages noted last show, one after the other, and how many new keys these had.
     row: tuple[int, int] = (UNKNOWN, 0)
     walls: Walls = NO_WALLS
+    #: The same of all keys, once there are pages enough.
+    rows: Rows | None = None
     #: Hashes of rules and paths of keys under which pages of several paths were fetched by them that show the same.
     tried: set[int] | None = None
 
@@ -86,6 +89,14 @@ class HostPages:
         if self.walls is NO_WALLS:
             self.walls = Walls()
         return self.walls
+
+    def show_in_row(self, url: str, content: int, is_new: bool) -> tuple[int, list[str]]:
+        """Note what a page shows; return a wall, and the URLs that turned out to have shown it (`Rows.add`)."""
+        if self.rows is None:
+            if len(self.pages) < GAP:
+                return content, []
+            self.rows = Rows()
+        return self.rows.add(url, content, is_new)
 
     def known(self, key: int) -> KnownPage | None:
         """Return the page fetched last under a key, or the one that stands for what was redirected to it."""

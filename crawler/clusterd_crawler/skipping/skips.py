@@ -136,6 +136,7 @@ class KnownPages:
             self._forget(domain, url)
             return
         held = self._noting.of(domain)
+        walled: tuple[int, list[str]] = UNKNOWN, []
         if content != UNKNOWN and not earlier:  # In each crawl every content is new once.
             new = content not in held.contents
             # A URL that shows again what it showed, to another crawler or in another session, is no step into a trap.
@@ -143,6 +144,7 @@ class KnownPages:
                 self.traps.fetched(url, content, new)
             if new and via:
                 self.led(via)
+            walled = held.show_in_row(url, content, new)
             held.contents[content] = None
         page = KnownPage(url, at, content, plain_names(names), earlier, served=plain_purpose(purpose))
         if before is not None and before.names != page.names and held.names is not None:
@@ -154,6 +156,16 @@ class KnownPages:
         if len(self._remembered) > self._limit:
             oldest, home = next(iter(self._remembered.items()))
             self._forget(home, oldest)
+        self._take_back(domain, held, *walled)
+
+    def _take_back(self, domain: str, held: HostPages, wall: int, walled: Iterable[str]) -> None:
+        """Let the pages justify nothing that have shown a wall; what they tore is whole when rules change next."""
+        for url in walled:
+            page = held.page(url)
+            if page is not None and page.content == wall:
+                self._forget(domain, url)
+                self._noting.doubted += 1
+                held.contents[wall] = None  # it stays known
 
     def differs(self, url: str, content: int) -> bool:
         """Whether the key of a URL has a page that shows something else, so that this content would tear it."""

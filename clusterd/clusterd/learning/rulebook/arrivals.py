@@ -74,6 +74,13 @@ class Arrivals:
         known = self._last.get(hash_of(url))
         return known is not None and known.state == "failed" and known.crawl == crawl
 
+    def taken_back(self, url: str, crawl: str, content: int) -> Page | None:
+        """Return what says that a page of a crawl says nothing; None where that has shown something else since."""
+        known = self._last.get(hash_of(url))
+        if known is None or known.state != "good" or (known.crawl, known.content) != (crawl, content):
+            return None
+        return Page(url, content, fetched_at=known.at + 1, crawl=crawl, state="failed")
+
     def awaits(self, url: str, crawl: str) -> bool:
         """Whether a crawl's page of a URL has not come yet, and may: those of other hosts do not arrive."""
         known = self._last.get(hash_of(url))
@@ -103,11 +110,13 @@ class Arrivals:
             return False
         self._latest = max(self._latest, page.fetched_at)
         if page.state == "failed" and known is not None and known.is_shown_by(page.crawl):
-            self._took_back(known)
+            self._took_back(known, page)
         self._last[url] = _Arrived(page.fetched_at, page.content, sys.intern(page.crawl), page.state)
         return True
 
-    def _took_back(self, known: _Arrived) -> None:
+    def _took_back(self, known: _Arrived, gone: Page) -> None:
+        if (gone.content, gone.fetched_at) == (known.content, known.at + 1):  # a wall's: no spider did (`taken_back`)
+            return
         taken = self._latest - known.at
         self._revocable = max(self._revocable, SOON_MS + (AS_LONG * taken if taken <= LATEST_MS else 0.0))
 

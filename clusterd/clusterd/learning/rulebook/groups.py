@@ -66,7 +66,8 @@ class Groups:
             recall = self.recalls.new(group)
             pages = self._sampled(recall, hosts)
         recall.take(sorted(pages, key=lambda page: page.fetched_at), self._book, group)
-        recall.fresh.clear()  # Each host shares its own pages.
+        recall.fresh.clear()  # Each host shares its own pages, and takes back its own.
+        recall.walled.clear()
         return recall
 
     def _read(self, recall: Recall, hosts: Iterable[str]) -> list[Page] | None:

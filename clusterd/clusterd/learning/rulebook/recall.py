@@ -14,6 +14,7 @@ from typing import Final
 
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import NotFound
+from clusterd_crawler.skipping.rows import Rows
 
 from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.evidence.columns import Novelty
@@ -32,6 +33,8 @@ LEAST_PAGES: Final = 50
 EARLY_SECONDS: Final = 60.0
 #: Milliseconds after its fetch from which it waits for no further call: what is not in the log by then never comes.
 LATE_MS: Final = 3_600_000
+#: Crawls of a host whose rows of one content are followed at once.
+ROWS: Final = 4
 #: Most of the latest trials that differed which may be taken back.
 STRUCK: Final = 500
 
@@ -61,6 +64,10 @@ class Recall:
     arrivals: Arrivals = field(default_factory=Arrivals)
     #: Contents of the pages that no rule spoke against, by crawl.
     contents: Novelty = field(default_factory=Novelty)
+    #: Crawl → its rows of one content, that of which a page came last at the end; and crawl, content and URL of what
+    #: turned out to be a wall.
+    rows: OrderedDict[str, Rows] = field(default_factory=OrderedDict)
+    walled: list[tuple[str, int, str]] = field(default_factory=list)
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
     #: The latest of them that differed: its crawl may still take such a page back, or what it was judged by.
@@ -136,6 +143,8 @@ class Recall:
     def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         now, began = now_ms(), monotonic()
         for page in self.arrivals.fresh(pages):
+            if page.state == "good" and page.crawl and not page.target:
+                self._note_row(page)
             if page.explored and page.is_witness:
                 if self._is_early(page):
                     self.early.append((page, began))
@@ -153,6 +162,20 @@ class Recall:
                 self.early.append((page, since))
             else:
                 yield self._tried(page)
+
+    def _note_row(self, page: Page) -> None:
+        rows = self.rows.setdefault(page.crawl, Rows())
+        self.rows.move_to_end(page.crawl)
+        if len(self.rows) > ROWS:
+            self.rows.popitem(last=False)
+        content, walled = rows.add(page.url, page.content, not self.contents.knows(page.crawl, page.content))
+        self.walled += ((page.crawl, content, url) for url in walled)
+
+    def taken_back(self) -> list[Page]:
+        """Return, once, what is to be added to the evidence: pages in whose place a wall was shown say nothing."""
+        walled, self.walled = self.walled, []
+        found = (self.arrivals.taken_back(url, crawl, content) for crawl, content, url in walled)
+        return [page for page in found if page is not None]
 
     def _is_early(self, page: Page) -> bool:
         """Whether a page would speak against a rule only because its crawl's page of the same key is still to come.
@@ -187,7 +210,7 @@ class Recall:
         has told of, as of pages of the HTTP cache that an earlier crawl skipped, it is not known what it shows: then a
         page speaks against the rule only by what no crawl has met, and else it is no trial (False). Nor is one where it
         is not known any more what its crawl has met: every rule of a large host would go. Nor what differs from a page
-        that its crawl has taken back.
+        that its crawl has taken back, or that may have shown a wall.
         """
         if page.fetched_at < self.brought_in.get(page.explored, 0):
             return True
@@ -195,12 +218,17 @@ class Recall:
         unknown = self.arrivals.content_of(page.instead_of) is None
         if unknown and (self.met.has_forgotten(page.crawl) or (not agrees and self._some_met(page.content))):
             return False
-        if not agrees and self.arrivals.has_failed(page.instead_of, page.crawl):
+        if not agrees and (self.arrivals.has_failed(page.instead_of, page.crawl) or self._may_be_wall(page)):
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
         if not agrees:
             self.struck.append(page)
         return True
+
+    def _may_be_wall(self, page: Page) -> bool:
+        """Whether the page that another one was fetched instead of may have shown a wall."""
+        known, rows = self.arrivals.content_of(page.instead_of), self.rows.get(page.crawl)
+        return known is not None and rows is not None and rows.may_be_wall(known)
 
     def _uncount_strikes(self, gone: Page) -> None:
         """Forget strikes that rest on what the spider made nothing of: a captcha says nothing."""

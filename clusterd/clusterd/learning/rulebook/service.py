@@ -312,6 +312,8 @@ class RuleService:
         if recall.take(evidence.pages, self.book, host):
             self.sets.announce_again(host)
         recall.mark = evidence.mark
+        if walled := recall.taken_back():  # read with the next look, as what a spider takes back is
+            self.book.add_pages({host: walled})
         self._agenda.looked_at(host, evidence.total)
         self._groups.tell(host, recall)
         return recall

@@ -1,0 +1,104 @@
+"""Walls in the evidence: what a site shows for a while in place of pages is taken back, without the spider's help."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from clusterd.learning.contract import Page
+from clusterd.learning.learner import Learner
+from clusterd.learning.rulebook.arrivals import Arrivals
+from clusterd.learning.rulebook.recall import ROWS, Recall
+from clusterd_crawler.skipping.rows import GAP
+
+HOST = "h.example"
+H = f"http://{HOST}"
+WALL = 99
+#: Articles, each without a session and in one.
+ARTICLES = 60
+
+
+def crawled(wall: int = WALL, crawl: str = "one") -> list[Page]:
+    """Return the pages of a crawl: articles with sessions, of which some in the middle show a wall."""
+    shown = [(n, sid, 1_000 + n) for n in range(ARTICLES) for sid in ("", f"&sid=x{n}")]
+    shown += [(n, f"&sid=y{n}", wall) for n in range(ARTICLES // 2)]
+    shown += [(n, f"&sid=z{n}", 1_000 + n) for n in range(ARTICLES)]
+    return [
+        Page(f"{H}/a?t={n}{sid}", content, fetched_at=1 + 10 * at, crawl=crawl)
+        for at, (n, sid, content) in enumerate(shown)
+    ]
+
+
+def rules(recall: Recall) -> list[str]:
+    recall.learner.learn(1)
+    assert isinstance(recall.learner, Learner)
+    return [str(rule.transformation[0]) for rule in recall.learner.rules]
+
+
+@pytest.fixture
+def recall() -> Recall:
+    return Recall(Learner(HOST), arrivals=Arrivals(HOST))
+
+
+def test_a_rule_that_a_wall_has_ended_comes_back(recall: Recall) -> None:
+    pages = crawled()
+    recall.show(pages[: 2 * ARTICLES])
+    assert rules(recall) == ["delete ?sid"]
+    recall.show(pages[2 * ARTICLES :])
+    assert rules(recall) == []
+    gone = recall.taken_back()
+    assert {page.url for page in gone} == {page.url for page in pages if page.content == WALL}
+    assert recall.taken_back() == []
+    recall.show(gone)
+    assert rules(recall) == ["delete ?sid"]
+    # It was no spider that took them back: what comes next waits for none.
+    recall.show([last := Page(f"{H}/last", 5, fetched_at=9_999, crawl="one")])
+    assert not recall.standing
+    assert recall.arrivals.content_of(last.url) == 5
+
+
+def test_a_learner_that_is_rebuilt_takes_back_nothing_once_more(recall: Recall) -> None:
+    recall.show(pages := crawled())
+    again = Recall(Learner(HOST), arrivals=Arrivals(HOST))
+    again.show([*pages, *recall.taken_back()])
+    assert again.taken_back() == []
+    assert rules(again) == ["delete ?sid"]
+
+
+def test_what_was_fetched_again_since_is_not_taken_back(recall: Recall) -> None:
+    pages = crawled()
+    walls = [page for page in pages if page.content == WALL]
+    recall.show(
+        [*pages, replace(walls[0], content=1_000, fetched_at=9_000), replace(walls[1], crawl="two", fetched_at=9_001)]
+    )
+    assert {page.url for page in recall.taken_back()} == {page.url for page in walls[2:]}
+
+
+def test_each_crawl_has_its_rows() -> None:
+    # Given two crawls whose pages come in turn, of which one is shown walls …
+    one, two = crawled(), crawled(1_000_000, "two")
+    two = [replace(page, content=8_000 + n) if page.content == 1_000_000 else page for n, page in enumerate(two)]
+    pages = [page for both in zip(one, two, strict=True) for page in both]
+    recall = Recall(Learner(HOST))
+    recall.show(replace(page, url=f"{page.url}&c={page.crawl}") for page in pages)
+    assert {page.crawl for page in recall.taken_back()} == {"one"}
+    # … then those of a few crawls are followed.
+    recall.show(Page(f"{H}/{n}", n, fetched_at=9_000 + n, crawl=f"c{n}") for n in range(3 * ROWS))
+    assert len(recall.rows) == ROWS
+
+
+def test_what_differs_from_a_page_that_may_have_shown_a_wall_is_no_trial(recall: Recall) -> None:
+    # Given a wall that lasts, on which a rule has rested …
+    pages = [page for page in crawled() if "sid=z" not in page.url]
+    walls = [page for page in pages if page.content == WALL]
+    trials = [
+        Page(f"{known.url}&r={n}", 7_000 + n, 0, (), 9_000 + n, "r", known.url, "one") for n, known in enumerate(walls)
+    ]
+    recall.show([*pages, *trials[:9]])
+    assert recall.failing() == {}
+    # … then what its pages show otherwise speaks against it no more than once they are taken back.
+    recall.show(Page(f"{H}/a?t={n}&sid=z{n}", 1_000 + n, fetched_at=9_500 + n, crawl="one") for n in range(GAP))
+    recall.show(recall.taken_back())
+    recall.show(trials[9:])
+    assert recall.failing() == {}
+    assert recall.trials == {}

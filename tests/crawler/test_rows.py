@@ -1,0 +1,137 @@
+"""Rows of one content: which are shown in place of pages for a while, and which are what the site shows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import pytest
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.skipping.rows import GAP, KINDS, LONGEST, ROW, TIMES, Rows
+from clusterd_crawler.skipping.skips import KnownPages
+
+from tests.crawler.made_rules import DROP_SID, HOST, rule_set
+
+H = f"http://{HOST}"
+WALL = 99
+LONG = 2 * GAP
+
+
+def articles(first: int, number: int, content: int = 0) -> list[tuple[str, int]]:
+    """Return pages of two kinds in turn, each showing its own content, or all one."""
+    pages = range(first, first + number)
+    return [(f"{H}/article/{n}{'?print=1' if n % 2 else ''}", content or 1_000 + n) for n in pages]
+
+
+def walled(pages: Iterable[tuple[str, int]], rows: Rows | None = None) -> list[str]:
+    """Return the URLs that turned out to have shown a wall."""
+    rows, met, found = rows or Rows(), set[int](), list[str]()
+    for url, content in pages:
+        found += rows.add(url, content, content not in met)[1]
+        met.add(content)
+    return found
+
+
+def test_a_wall_is_told_once_as_many_others_have_come() -> None:
+    wall = articles(200, ROW, WALL)
+    before, after = articles(0, LONG), articles(400, GAP)
+    assert walled([*before, *wall, *after[:-1]]) == []
+    assert walled([*before, *wall, *after]) == [url for url, _ in wall]
+    assert walled([*before, *wall[1:], *after]) == []
+
+
+def test_around_its_edges_pages_may_mix() -> None:
+    # Given a wall of which 16 requests were under way when it began, and as many when it ended …
+    pages = [*articles(0, LONG), *articles(200, 2 * ROW, WALL), *articles(400, LONG)]
+    chance = random.Random(7)
+    mixed = [page for _, page in sorted((place + 16 * chance.random(), page) for place, page in enumerate(pages))]
+    assert mixed != pages
+    assert len(walled(mixed)) == 2 * ROW
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["/posting.php?p={}", "/article/{}?action=edit", "/user/{}", "/article/{}/edit", "/article/{}?action=edit&x={}"],
+)
+def test_a_family_that_is_one_page_is_no_wall(form: str) -> None:
+    others = ["/view.php?p={}", "/article/{}?action=history", "/article/{}", "/article/{}?action=history&x={}"]
+    pages = [(H + other.format(n, n), 5_000 + 10 * n + at) for n in range(LONG) for at, other in enumerate(others)]
+    family = [(H + form.format(n, n), WALL) for n in range(200)]
+    assert walled([*pages[:LONG], *family, *pages[LONG:]]) == []
+
+
+@pytest.mark.parametrize("wordings", [2, 9])
+def test_a_form_in_several_wordings_is_no_wall(wordings: int) -> None:
+    # Given log-in forms whose wording changes with time …
+    forms = [(f"{H}/index?title=Log-in&from={n}", 90 + n * wordings // 270) for n in range(270)]
+    pages = [(f"{H}/index?title=A{n}&from={n}", 5_000 + n) for n in range(270)]
+    mixed = [page for at in range(0, 270, 60) for page in (*pages[at : at + 60], *forms[at : at + 60])]
+    assert walled(mixed) == []
+
+
+def test_a_calendar_that_is_exhausted_is_no_wall() -> None:
+    months = [
+        (f"{H}/calendar?year={y}&month={m}", 12 * y + m if y < 2030 else WALL)
+        for y in range(2020, 2040)
+        for m in range(12)
+    ]
+    assert walled([*articles(0, LONG), *months, *articles(200, LONG)]) == []
+
+
+def test_what_was_met_before_or_comes_again_among_others_is_no_wall() -> None:
+    before, row, after = articles(0, LONG), articles(200, LONG, WALL), articles(400, LONG)
+    assert walled([(f"{H}/login", WALL), *before, *row, *after]) == []
+    scattered = [page for pair in zip(row, after, strict=True) for page in pair]
+    assert walled([*before, *scattered]) == []
+
+
+def test_a_wall_that_comes_again_is_told_as_often_as_is_believed() -> None:
+    pages = articles(0, LONG)
+    for again in range(1, TIMES + 3):
+        pages += articles(1_000 * again, ROW, WALL) + articles(1_000 * again + 500, LONG)
+    assert len(walled(pages)) == TIMES * ROW
+
+
+def test_a_row_that_is_too_long_is_what_the_site_shows() -> None:
+    pages = [*articles(0, LONG), *articles(200, LONGEST + 1, WALL), *articles(9_000, LONG)]
+    assert walled(pages) == []
+
+
+def test_what_is_kept_is_bounded() -> None:
+    rows = Rows()
+    for number in range(3 * KINDS):
+        rows.add(f"{H}/{number:x}z/page?q={number}", number, True)
+        rows.add(f"{H}/{number}", WALL, True)
+    assert len(rows._kinds) <= KINDS
+    assert len(rows._rows) <= GAP + 1
+    assert len(rows._rows[WALL].urls) <= LONGEST + 1
+
+
+def test_pages_that_showed_a_wall_justify_no_skip_and_tear_no_key_once_rules_change() -> None:
+    known = KnownPages(explore=0)
+    known.load(rule_set(DROP_SID))
+    asked = 0
+
+    def fetch(pages: Iterable[tuple[str, int]]) -> None:
+        nonlocal asked
+        for url, content in pages:
+            asked += 1
+            known.fetched(url, asked, content=content)
+
+    fetch(articles(0, LONG))
+    # Given a wall in place of a page that is known in another session, and of new ones …
+    fetch([*((f"{H}/article/{n}?sid=1", 1_000 + n) for n in (2, 4, 6)), *articles(200, ROW, WALL)])
+    fetch([(f"{H}/article/0?sid=1", WALL), (f"{H}/article/900?sid=1", WALL)])
+    assert known.decide(f"{H}/article/200?sid=3", asked) is not None
+    fetch([*articles(400, GAP - 1), (f"{H}/article/4?sid=1", 1_004)])
+    # … then no skip rests on them, and what was skipped is looked at again …
+    assert known.decide(f"{H}/article/200?sid=3", asked) is None
+    assert known.doubted == ROW + 2
+    # … and the key that one of them tore is whole when the rules come again, for that page is known no more …
+    assert known.decide(f"{H}/article/0?sid=3", asked) is None
+    known.load(RuleSet(HOST, 2, (DROP_SID,)))
+    assert known.decide(f"{H}/article/0?sid=3", asked) is not None
+    # … but not where its pages differ.
+    fetch([(f"{H}/article/0?sid=4", 7)])
+    known.load(RuleSet(HOST, 3, (DROP_SID,)))
+    assert known.decide(f"{H}/article/0?sid=3", asked) is None

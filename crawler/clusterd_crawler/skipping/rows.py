@@ -103,10 +103,10 @@ class Rows:
         del self._rows[first]
         return first, self._walled(first, oldest) if oldest.may_be_wall else []
 
-    def may_be_wall(self, content: int) -> bool:
-        """Whether a content comes in a row now that may turn out to be a wall."""
+    def may_be_wall(self, url: str, content: int) -> bool:
+        """Whether a URL showed a content in a row that goes on, and may turn out to have shown a wall."""
         row = self._rows.get(content)
-        return row is not None and row.may_be_wall
+        return row is not None and row.may_be_wall and any(row.varied[kind] for kind in row.urls.get(url, ()))
 
     def _is_varied(self, kind: int) -> bool:
         pages, fresh, _ = self._kinds.get(kind, NOTHING)

@@ -4,7 +4,7 @@ Each such page differs from what its URL shows otherwise, so a true rule ends by
 always show by time: a row is a wall where
 
 - its content was met nowhere before, under `ROW` URLs and more, a third and more of what came meanwhile showed it
-  (around its edges pages mix that were asked for at once), and then `GAP` pages in a row did not;
+  (around its edges pages mix that were asked for at once; `MIXED` at most), and then `GAP` pages in a row did not;
 - pages of its kind have shown ever new contents before the row, and something else since. A kind is a folder or a path,
   whatever its numbers, with certain query names, or a folder with a value of a parameter. What always shows one page,
   as a family does or an exhausted calendar, is of a kind that does not.
@@ -32,6 +32,9 @@ GAP: Final = 50
 TIMES: Final = 4
 #: Share of the pages from the first of a row to its last that show its content, at least.
 DENSE: Final = 1 / 3
+#: Most pages of other contents from the first of a row to its last. Those that were under way at its edges do not grow
+#: with its length: what goes on coming among others is what the site shows.
+MIXED: Final = 64
 #: URLs of the longest row that is told: what is longer is taken for what the site shows.
 LONGEST: Final = 1_000
 #: Most kinds of which it is known what they show; of more the oldest are forgotten, and no row of theirs is a wall.
@@ -55,6 +58,8 @@ class _Row:
     #: Places of the first and the last page among all.
     first: int
     last: int
+    #: How many there are, URLs that were fetched again included.
+    pages: int = 0
     #: URL → its kinds; kind → whether it had shown ever new contents before the row.
     urls: dict[str, tuple[int, ...]] = field(default_factory=dict)
     varied: dict[int, bool] = field(default_factory=dict)
@@ -62,7 +67,9 @@ class _Row:
     @property
     def may_be_wall(self) -> bool:
         """Whether it is long and dense enough, and new."""
-        return self.is_new and ROW <= len(self.urls) <= LONGEST and len(self.urls) >= DENSE * (self.last - self.first)
+        span = self.last - self.first
+        is_dense = len(self.urls) >= DENSE * span and span < self.pages + MIXED
+        return self.is_new and ROW <= len(self.urls) <= LONGEST and is_dense
 
 
 class Rows:
@@ -89,6 +96,7 @@ class Rows:
             row = self._rows[content] = _Row(is_new or 0 < self._walls.get(content, 0) < TIMES, self._seen, self._seen)
         self._rows.move_to_end(content)
         row.last = self._seen
+        row.pages += 1
         kinds = _kinds(url)
         if row.is_new and len(row.urls) <= LONGEST:
             row.urls[url] = kinds

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.skipping.rows import GAP, KINDS, LONGEST, ROW, TIMES, Rows
+from clusterd_crawler.skipping.rows import GAP, KINDS, LONGEST, MIXED, ROW, TIMES, Rows
 from clusterd_crawler.skipping.skips import KnownPages
 
 from tests.crawler.made_rules import DROP_SID, HOST, rule_set
@@ -83,6 +83,17 @@ def test_what_was_met_before_or_comes_again_among_others_is_no_wall() -> None:
     assert walled([(f"{H}/login", WALL), *before, *row, *after]) == []
     scattered = [page for pair in zip(row, after, strict=True) for page in pair]
     assert walled([*before, *scattered]) == []
+
+
+def test_what_comes_among_others_for_long_is_no_wall() -> None:
+    # Given articles of which more than half are sold out …
+    sold, others = articles(1_000, 4 * MIXED, WALL), articles(2_000, MIXED + 1)
+    mixed = [page for n, other in enumerate(others) for page in (*sold[2 * n : 2 * n + 2], other)]
+    assert walled([*articles(0, LONG), *mixed, *sold[-4:], *articles(5_000, LONG)]) == []
+    # … and a wall, at the edges of which as many pages mix as may, and which is shown for some URLs thrice.
+    wall = [page for n, page in enumerate(sold) for page in [page] * (3 if n % 9 == 0 else 1)]
+    edge = [page for pair in zip(wall, others[: MIXED // 2], strict=False) for page in pair]
+    assert len(walled([*articles(0, LONG), *edge, *wall[MIXED // 2 :], *articles(5_000, LONG)])) == len(sold)
 
 
 def test_a_wall_that_comes_again_is_told_as_often_as_is_believed() -> None:

@@ -4,7 +4,7 @@ Each such page differs from what its URL shows otherwise, so a true rule ends by
 always show by time: a row is a wall where
 
 - its content was met nowhere before, under `ROW` URLs and more, a third and more of what came meanwhile showed it
-  (around its edges pages mix that were asked for at once), and then `GAP` pages in a row did not;
+  (around its edges pages mix that were asked for at once; `MIXED` at most), and then `GAP` pages in a row did not;
 - pages of its kind have shown ever new contents before the row, and something else since. A kind is a folder or a path,
   whatever its numbers, with certain query names, or a folder with a value of a parameter. What always shows one page,
   as a family does or an exhausted calendar, is of a kind that does not.
@@ -36,6 +36,9 @@ TIMES: Final = 4
 BEGINNING: Final = 3
 #: Share of the pages from the first of a row to its last that show its content, at least.
 DENSE: Final = 1 / 3
+#: Most pages of other contents from the first of a row to its last. Those that were under way at its edges do not grow
+#: with its length: what goes on coming among others is what the site shows.
+MIXED: Final = 64
 #: URLs of the longest row that is told: what is longer is taken for what the site shows.
 LONGEST: Final = 1_000
 #: Most kinds of which it is known what they show (.1 kB each); of more those that came last longest ago are forgotten,
@@ -69,6 +72,8 @@ class _Row:
     #: Places of the first and the last page among all.
     first: int
     last: int
+    #: How many there are, URLs that were fetched again included.
+    pages: int = 0
     #: URL → its kinds; kind → whether it had shown ever new contents before the row.
     urls: dict[str, tuple[int, ...]] = field(default_factory=dict)
     varied: dict[int, bool | None] = field(default_factory=dict)
@@ -76,7 +81,9 @@ class _Row:
     @property
     def may_be_wall(self) -> bool:
         """Whether it is long and dense enough, and new."""
-        return self.is_new and ROW <= len(self.urls) <= LONGEST and len(self.urls) >= DENSE * (self.last - self.first)
+        span = self.last - self.first
+        is_dense = len(self.urls) >= DENSE * span and span < self.pages + MIXED
+        return self.is_new and ROW <= len(self.urls) <= LONGEST and is_dense
 
 
 class Rows:
@@ -127,6 +134,7 @@ class Rows:
         return row
 
     def _go_on(self, row: _Row, url: str, kinds: tuple[int, ...]) -> None:
+        row.pages += 1
         if not row.is_new or len(row.urls) > LONGEST:
             return
         row.urls[url] = kinds
@@ -143,10 +151,10 @@ class Rows:
             return content, self._walled(content, row) if row.may_be_wall else ()
         return 0, ()
 
-    def may_be_wall(self, content: int) -> bool:
-        """Whether a content comes in a row now that may turn out to be a wall."""
+    def may_be_wall(self, url: str, content: int) -> bool:
+        """Whether a URL showed a content in a row that goes on, and may turn out to have shown a wall."""
         row = self._rows.get(content)
-        return row is not None and row.may_be_wall
+        return row is not None and row.may_be_wall and any(row.varied[kind] for kind in row.urls.get(url, ()))
 
     def _is_varied(self, kind: int) -> bool | None:
         """Whether a kind has shown ever new contents; None where too few of its pages came."""

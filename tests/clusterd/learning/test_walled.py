@@ -8,6 +8,7 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
 from clusterd.learning.rulebook.arrivals import Arrivals
+from clusterd.learning.rulebook.met import cut_contents
 from clusterd.learning.rulebook.recall import ROWS, Recall
 from clusterd_crawler.skipping.rows import GAP
 
@@ -96,9 +97,47 @@ def test_what_differs_from_a_page_that_may_have_shown_a_wall_is_no_trial(recall:
     ]
     recall.show([*pages, *trials[:9]])
     assert recall.failing() == {}
+    assert not recall.waits
     # … then what its pages show otherwise speaks against it no more than once they are taken back.
     recall.show(Page(f"{H}/a?t={n}&sid=z{n}", 1_000 + n, fetched_at=9_500 + n, crawl="one") for n in range(GAP))
-    recall.show(recall.taken_back())
+    gone = recall.taken_back()
+    assert recall.failing() == {}
+    recall.show(gone)
     recall.show(trials[9:])
     assert recall.failing() == {}
-    assert recall.trials == {}
+    assert recall.trials == {"r": [0, 0]}
+
+
+def test_what_differs_from_a_row_that_is_no_wall_speaks_against_a_rule(recall: Recall) -> None:
+    # Given a row on which a rule rests, in place of pages or so it seems …
+    pages = [page for page in crawled() if "sid=z" not in page.url]
+    trials = [
+        replace(page, url=f"{page.url}&r=1", content=7_000 + n, fetched_at=9_000 + n, explored="r", instead_of=page.url)
+        for n, page in enumerate(page for page in pages if page.content == WALL)
+    ]
+    recall.show([*pages, *trials[:9]])
+    assert recall.failing() == {}
+    # … then what differs from it counts once that comes again among others.
+    recall.show(
+        Page(f"{H}/a?t={n}&sid=z{n}", WALL if n % 9 == 0 else 1_000 + n, fetched_at=9_500 + n, crawl="one")
+        for n in range(3 * GAP)
+    )
+    assert recall.taken_back() == []
+    assert recall.failing() == {"r": "9 of 9 watched pages differed"}
+
+
+def test_what_differs_from_a_family_of_one_page_speaks_against_a_rule_at_once(recall: Recall) -> None:
+    family = [Page(f"{H}/login?back={n}", WALL, fetched_at=5_000 + n, crawl="one") for n in range(40)]
+    trials = [
+        replace(page, url=f"{page.url}&r=1", content=7_000 + n, fetched_at=9_000 + n, explored="r", instead_of=page.url)
+        for n, page in enumerate(family)
+    ]
+    recall.show([*(page for page in crawled() if page.content != WALL), *family, *trials[:9]])
+    assert recall.failing() == {"r": "9 of 9 watched pages differed"}
+
+
+def test_what_was_met_before_the_log_was_cut_is_no_wall(recall: Recall) -> None:
+    pages = crawled()
+    recall.met.add({crawl: [packed] for crawl, packed in cut_contents([replace(pages[0], content=WALL)], []).items()})
+    recall.show(pages)
+    assert recall.taken_back() == []

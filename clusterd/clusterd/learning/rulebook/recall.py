@@ -168,14 +168,19 @@ class Recall:
         self.rows.move_to_end(page.crawl)
         if len(self.rows) > ROWS:
             self.rows.popitem(last=False)
-        content, walled = rows.add(page.url, page.content, not self.contents.knows(page.crawl, page.content))
+        # Of a log that was cut, what comes first in it may have been met before on what went.
+        known = self.contents.knows(page.crawl, page.content) or self._repeats(page)
+        content, walled = rows.add(page.url, page.content, not known and not self.met.has_forgotten(page.crawl))
         self.walled += ((page.crawl, content, url) for url in walled)
 
     def taken_back(self) -> list[Page]:
         """Return, once, what is to be added to the evidence: pages in whose place a wall was shown say nothing."""
         walled, self.walled = self.walled, []
-        found = (self.arrivals.taken_back(url, crawl, content) for crawl, content, url in walled)
-        return [page for page in found if page is not None]
+        said = (self.arrivals.taken_back(url, crawl, content) for crawl, content, url in walled)
+        found = [page for page in said if page is not None]
+        for page in found:  # What rests on it is to count no more before that is read.
+            self._uncount_strikes(page)
+        return found
 
     def _is_early(self, page: Page) -> bool:
         """Whether a page would speak against a rule only because its crawl's page of the same key is still to come.
@@ -210,7 +215,8 @@ class Recall:
         has told of, as of pages of the HTTP cache that an earlier crawl skipped, it is not known what it shows: then a
         page speaks against the rule only by what no crawl has met, and else it is no trial (False). Nor is one where it
         is not known any more what its crawl has met: every rule of a large host would go. Nor what differs from a page
-        that its crawl has taken back, or that may have shown a wall.
+        that its crawl has taken back. To the learner none is what differs from a page that may have shown a wall: it
+        counts once that turns out to be what the site shows (`failing`).
         """
         if page.fetched_at < self.brought_in.get(page.explored, 0):
             return True
@@ -218,17 +224,17 @@ class Recall:
         unknown = self.arrivals.content_of(page.instead_of) is None
         if unknown and (self.met.has_forgotten(page.crawl) or (not agrees and self._some_met(page.content))):
             return False
-        if not agrees and (self.arrivals.has_failed(page.instead_of, page.crawl) or self._may_be_wall(page)):
+        if not agrees and self.arrivals.has_failed(page.instead_of, page.crawl):
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
         if not agrees:
             self.struck.append(page)
-        return True
+        return agrees or not self._may_be_wall(page)
 
     def _may_be_wall(self, page: Page) -> bool:
         """Whether the page that another one was fetched instead of may have shown a wall."""
         known, rows = self.arrivals.content_of(page.instead_of), self.rows.get(page.crawl)
-        return known is not None and rows is not None and rows.may_be_wall(known)
+        return known is not None and rows is not None and rows.may_be_wall(page.instead_of, known)
 
     def _uncount_strikes(self, gone: Page) -> None:
         """Forget strikes that rest on what the spider made nothing of: a captcha says nothing."""
@@ -240,7 +246,7 @@ class Recall:
 
     def failing(self) -> dict[str, str]:
         """Return the rules that too many watched pages contradict, with the reason; each is returned once."""
-        revocable = Counter(page.explored for page in self.struck if self._may_go(page))
+        revocable = Counter(page.explored for page in self.struck if self._may_go(page) or self._may_be_wall(page))
         found = {
             rule: f"{differed} of {agreed + differed} watched pages differed"
             for rule, (agreed, every) in self.trials.items()

@@ -40,6 +40,19 @@ def test_a_wall_is_told_once_as_many_others_have_come() -> None:
     assert walled([*before, *wall[1:], *after]) == []
 
 
+def test_a_wall_takes_the_rest_of_its_row_along_but_what_always_showed_one_page() -> None:
+    # Given a wall that pages of kinds that nobody knows yet have met as well, and forms that show another content …
+    forms = [(f"{H}/posting?p={n}", 90) for n in range(20)]
+    wall = articles(200, 2 * ROW, WALL)
+    unknown = [(f"{H}/{folder}/list?p={n}", WALL) for folder in ("a", "b") for n in range(ROW)]
+    known = [(f"{H}/posting?p={n}", WALL) for n in range(20, 24)]
+    found = walled([*articles(0, LONG), *forms, *wall, *unknown, *known, *articles(400, LONG)])
+    assert found == [url for url, _ in (*wall, *unknown)]
+    # … then not where most of the row is of such kinds.
+    more = [(f"{H}/{folder}/list?p={n}", WALL) for folder in "abcd" for n in range(ROW)]
+    assert walled([*articles(0, LONG), *forms, *wall[:ROW], *more, *articles(400, LONG)]) == []
+
+
 def test_around_its_edges_pages_may_mix() -> None:
     # Given a wall of which 16 requests were under way when it began, and as many when it ended …
     pages = [*articles(0, LONG), *articles(200, 2 * ROW, WALL), *articles(400, LONG)]

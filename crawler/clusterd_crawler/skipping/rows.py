@@ -5,12 +5,12 @@ always show by time: a row is a wall where
 
 - its content was met nowhere before, under `ROW` URLs and more, a third and more of what came meanwhile showed it
   (around its edges pages mix that were asked for at once; `MIXED` at most), and then `GAP` pages in a row did not;
-- pages of its kind have shown ever new contents before the row, and something else since. A kind is a folder or a path,
-  whatever its numbers, with certain query names, or a folder with a value of a parameter. What always shows one page,
-  as a family does or an exhausted calendar, is of a kind that does not.
+- a third and more of it is of kinds that showed ever new contents before the row, and something else since. A kind is a
+  folder or a path, whatever its numbers, with certain query names, or a folder with a value of a parameter. What always
+  shows one page, as a family does or an exhausted calendar, is of a kind that does not.
 
-Only its pages of such kinds are returned. A wall that comes again is one again, `TIMES` at most; any other content
-that comes after its row is what the site shows.
+Its pages are returned, but those of kinds that are known to show few contents. A wall that comes again is one again,
+`TIMES` at most; any other content that comes after its row is what the site shows.
 
 Cost: some hashes a page, and a row's pages once more where it ends. Bounded by `KINDS`, `LONGEST` and `GAP`.
 """
@@ -34,13 +34,14 @@ GAP: Final = 50
 TIMES: Final = 4
 #: Pages of a content among `GAP` that begin a row.
 BEGINNING: Final = 3
-#: Share of the pages from the first of a row to its last that show its content, at least.
+#: Share of the pages from the first of a row to its last that show its content, at least, and of a wall's that are of
+#: kinds which show that it is one.
 DENSE: Final = 1 / 3
 #: Most pages of other contents from the first of a row to its last. Those that were under way at its edges do not grow
 #: with its length: what goes on coming among others is what the site shows.
 MIXED: Final = 64
 #: URLs of the longest row that is told: what is longer is taken for what the site shows.
-LONGEST: Final = 1_000
+LONGEST: Final = 500
 #: Most kinds of which it is known what they show (.1 kB each); of more those that came last longest ago are forgotten,
 #: and no row of theirs is a wall.
 KINDS: Final = 1_000

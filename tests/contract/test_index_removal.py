@@ -236,3 +236,15 @@ def test_names_of_clusters_over_homes_take_no_room_for_contents(redis_url: str, 
         blocks = [client.get(key) or b"" for key in client.scan_iter(f"{prefix}*}}:n:*")]
     assert all(block.strip(b"\0") for block in blocks)
     index.close()
+
+
+def test_who_opens_a_store_without_policies_takes_those_that_it_has(redis_url: str, prefix: str) -> None:
+    """A question about a store brings no policy back that was removed, nor do those that are set up at first."""
+    index = RedisIndex(redis_url, prefix)
+    index.remove_policy(NEAR.name)
+    index.add_policy(LOOSE)
+    policies = index.policies()
+    index.close()
+    again = RedisIndex(redis_url, prefix)
+    assert again.policies() == policies
+    again.close()

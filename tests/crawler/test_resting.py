@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.skipping.resting import SKIPS
 from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.skipping.skips import KnownPages
@@ -13,6 +14,7 @@ from clusterd_crawler.skipping.trial_budget import MANY
 
 VIEW = Condition(Key(name="view"), "within", ("mobile",))
 ONLY = Condition(Key(), "only", ("view",))
+HTTPS, WWW = Condition(SCHEME, "is", ("https",)), Condition(HOST, "is", ("www.h.com",))
 DROP = (Edit(Key(name="view"), "delete"),)
 PATHS = tuple(f"page-{number}" for number in range(1000))
 #: Lower bounds of 18 and of 100 clean trials.
@@ -61,11 +63,13 @@ def test_what_rests_on_many_trials_is_skipped_the_longer() -> None:
         (rule((VIEW, Condition(Key(), "in", PATHS))), "http://h.com/page-{}?view=mobile"),
         (rule(bound=0.0), "http://h.com/page-{}?view=mobile"),
         (rule(bound=1.0), "http://h.com/page-{}?view=mobile"),
-        (rule((Condition(HOST, "is", ("www.h.com",)),), (Edit(HOST, "set", "h.com"),)), "http://www.h.com/page-{}"),
+        (replace(rule(), crawl="night"), "http://h.com/page-{}?view=mobile"),
+        (rule((WWW,), (Edit(HOST, "set", "h.com"),)), "http://www.h.com/page-{}"),
         (rule((Condition(HOST, "is", ("h.com:8080",)),), (Edit(HOST, "set", "h.com"),)), "http://h.com:8080/page-{}"),
-        (rule((Condition(SCHEME, "is", ("https",)),), (Edit(SCHEME, "set", "http"),)), "https://h.com/page-{}"),
+        (rule((HTTPS,), (Edit(SCHEME, "set", "http"),)), "https://h.com/page-{}"),
+        (rule((HTTPS, WWW), (Edit(HOST, "set", "h.com"), Edit(SCHEME, "set", "http"))), "https://www.h.com/page-{}"),
     ],
-    ids=("stated paths", "written by somebody", "certain", "www", "port", "scheme"),
+    ids=("stated paths", "written by somebody", "certain", "of one crawl", "www", "port", "scheme", "scheme and www"),
 )
 def test_stated_paths_and_one_server_are_not_tried_further(unwatched: Rule, form: str) -> None:
     assert explored(known_under(unwatched), range(1000), form) <= 3
@@ -106,13 +110,38 @@ def test_a_page_to_which_many_links_lead_is_one_that_may_be_lost() -> None:
     assert explored(known, range(2, SKIPS * 18)) <= 1
 
 
-def test_what_one_script_shows_is_tried_further() -> None:
+def test_a_page_that_names_another_is_skipped_by_that_however_few_were_tried() -> None:
+    """Each page says itself which one it is: that of another says nothing more of it."""
+    short = Condition(Key(), "is", ("",)), Condition(Key(name="p"), "any"), Condition(Key(), "only", ("p",))
+    ours = (Condition(Key(), "any"), Condition(Key(), "only"))
+    by_name = Rule("n", "h.com", short, (), kind="name", name="shortlink", carrier=ours, lower_bound=YOUNG)
+    known = known_under(by_name)
+    for number in range(1000):
+        names = parse_names(f"shortlink=http://h.com/?p={number}")
+        known.fetched(f"http://h.com/page-{number}", 1, names, content=number + 1)
+    skips = [known.decide(f"http://h.com/?p={number}", 2) for number in range(1000)]
+    assert sum(skip is not None and not skip.explore for skip in skips) >= 997
+
+
+SCRIPT, ID = Condition(Key(), "is", ("view.php",)), Key(name="id")
+
+
+@pytest.mark.parametrize(
+    ("script", "asked"),
+    [
+        (rule((VIEW, SCRIPT, Condition(Key(), "only", ("id", "view")))), "id=a{}&view=mobile"),
+        (rule((VIEW, SCRIPT, Condition(ID, "any"), Condition(Key(), "only", ("id", "view")))), "id=a{}&view=mobile"),
+        (rule((VIEW, SCRIPT)), "id=a{}&view=mobile"),
+        (rule((SCRIPT, Condition(Key(), "only", ("id",))), (Edit(ID, "lower"),)), "id=A{}"),
+    ],
+    ids=("identifier not stated", "any identifier", "any other parameter", "identifier converted"),
+)
+def test_what_one_script_shows_is_tried_further(script: Rule, asked: str) -> None:
     """That a parameter changes nothing of some pages of a script says little of its thousand others."""
-    script = rule((VIEW, Condition(Key(), "is", ("view.php",)), Condition(Key(), "only", ("id", "view"))))
     known, found = known_under(script), 0
     for number in range(500):
-        known.fetched(f"http://h.com/view.php?id={number}", 1, content=number + 1)
-        skip = known.decide(f"http://h.com/view.php?id={number}&view=mobile", 2)
+        known.fetched(f"http://h.com/view.php?id=a{number}", 1, content=number + 1)
+        skip = known.decide(f"http://h.com/view.php?{asked.format(number)}", 2)
         assert isinstance(skip, Skip)
         if skip.explore:
             known.fetched(skip.url, 3, content=number + 1)

@@ -69,6 +69,25 @@ def test_the_luckiest_of_several_pairs_of_values_is_no_rule_though_one_record_di
     assert key(rules, "rec?id=7000&v=a") == key(rules, "rec?id=7000&v=d")
 
 
+def test_pairs_of_values_of_one_parameter_say_nothing_of_those_of_another() -> None:
+    # Given revisions of which each two show the same for 38 records in 40, under which 60 clean trials would be luck.
+    pages, number = [], count()
+    for pair in combinations("abcde", 2):
+        for at in range(40):
+            record_number = next(number)
+            other = 10_000 if at < 2 or "e" in pair else 0  # but for the last, which is another than each
+            pages += [
+                (f"rec?id={record_number}&v={value}", record_number + other * (value == pair[1])) for value in pair
+            ]
+    # And views of notes, of which the first two show the same, and the others do not.
+    for at in range(90):
+        for place, view in enumerate("xy" if at < 60 else "zw"):
+            pages.append((f"note?n={at}&w={view}", 50_000 + at + 10_000 * (at >= 60) * place))
+    rules = learned(pages)
+    assert key(rules, "note?n=7000&w=x") == key(rules, "note?n=7000&w=y")
+    assert key(rules, "rec?id=7000&v=a") != key(rules, "rec?id=7000&v=b")
+
+
 def catalogue(every: int) -> RuleSet:
     """Learn from items in three of nine pairs of a colour and a size; one in so many is another in each.
 

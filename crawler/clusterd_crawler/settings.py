@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.servers.kafka_address import read_address, shown_address
-from clusterd_crawler.servers.redis_address import FORMS, is_redis, shown
+from clusterd_crawler.servers.redis_address import FORMS, read, shown
 
 PREFIX: Final = "CLUSTERD_"
 
@@ -110,7 +110,7 @@ class Settings:
     redis: str = setting(
         "",
         "Redis, Redis Cluster or sentinels to use",
-        lambda v: v == "" or is_redis(v),
+        lambda v: v == "" or bool(read(v)),
         FORMS,
         shown,
     )

@@ -60,6 +60,10 @@ class TestEveryCommand:
             ),
             (["ingest", "nothing.jsonl"], "nothing.jsonl: No such file or directory"),
             (["ingest", "thing.bin"], "thing.bin: is of no known kind; ingest takes WARC"),
+            (
+                ["ingest", ".", "--base", "www.example.org/docs"],
+                "--base www.example.org/docs: takes an address such as",
+            ),
             (["similar", "nothing.html"], "nothing.html: No such file or directory; give a URL of the store"),
             (["find-lost"], "give the URLs of lost pages, or --all"),
             (["policy", "add", "x"], "give one of --resemblance R and --containment C"),

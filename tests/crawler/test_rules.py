@@ -152,6 +152,12 @@ def test_json_there_and_back() -> None:
             {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "set", "value": "\ud800"}]}]},
             "is not text",
         ),
+        ({"rules": rule_set_to_json(rule_set(DROP_SID))["rules"] * 2}, r"rules\[1\]: id '.*' stands twice"),
+        (
+            {"rules": [{"id": "x", "host": HOST, "transformation": [], "evidence": [["http://a/", "http://b/"]]}]},
+            r"evidence\[0\]: .* is not \[url, url, agreed\]",
+        ),
+        ({"retired": ["x"]}, r"retired\[0\]: 'x' is not \[id, reason\]"),
         ({"rules": [["x", HOST]]}, "list where an object is expected"),
         ({"rules": [7]}, "int where an object is expected"),
     ],

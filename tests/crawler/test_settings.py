@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -53,16 +54,29 @@ def test_addresses_of_redis(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("urls", "why"),
     [
-        *("redis://h/pages", "redis://h:port", "redis:h", "http://h", "redis://h:6379,g:6379"),
-        *("redis+cluster://h/3", "redis+cluster://h,", "redis+cluster://h:99999", "unix+cluster://h", "redis+x://h"),
-        *("redis+sentinel://h", "redis+sentinel://h/pages/three", "redis+sentinel:///pages"),
+        (
+            ("redis:h", "http://h", "me:secret@h", "unix+cluster://h", "redis+x://h"),
+            "it begins with redis://, rediss://",
+        ),
+        (("redis://h:port", "redis://h:6379,g:6379", "redis://[h/1", "redis+cluster://[h"), "a server is HOST:PORT"),
+        (("redis+cluster://h,", "redis+cluster://h:99999", "redis+sentinel:///pages"), "a server is HOST:PORT"),
+        (("redis://me:se/cret@h", "redis+cluster://me:se/cret@h", "redis://me:se\u2100cret@h"), "is percent-encoded"),
+        (("redis://h/pages", "redis+sentinel://h/pages/three", "redis://h:1/cret@g"), "a database is a number;"),
+        (("redis+cluster://h/3",), "a Redis Cluster has one database, 0"),
+        (("redis+sentinel://h", "redis+sentinel://h/"), "the name by which the sentinels know the primary is missing"),
     ],
 )
-def test_what_is_no_address_of_redis(url: str) -> None:
-    with pytest.raises(SettingError, match=r"it takes redis://HOST:PORT/DB.*redis\+sentinel://HOST:PORT"):
-        Settings.from_crawl({"CLUSTERD_REDIS": url}, {})
+def test_what_is_wrong_with_an_address_of_redis(urls: Sequence[str], why: str) -> None:
+    """It is told by what is wrong, and no part of a password with it."""
+    for url in urls:
+        with pytest.raises(SettingError) as raised:
+            Settings.from_crawl({"CLUSTERD_REDIS": url}, {})
+        _, _, told = str(raised.value).partition(" is not accepted: ")
+        assert why in told, url
+        assert "; it takes redis://HOST:PORT/DB" in told
+        assert "cret" not in told
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from clusterd.batch.entries import Entries
 from clusterd.batch.held_bytes import HeldBytes
 from clusterd.batch.numbers import Column, Records, chunks
 from clusterd.batch.phases import Keys, lists
-from clusterd.batch.sorting import RUN, Sorter
+from clusterd.batch.sorting import Sorter
 from clusterd.clusters.identity import sketch_key, text_key
 
 #: Sketches of which it is known where they are stored; some 150 bytes each.
@@ -35,7 +35,7 @@ LONG: Final = 500
 class Collection:
     """The current versions of a collection: URL → text → content, and each content's stored sketch."""
 
-    def __init__(self, scheme: Scheme, folder: Path | None = None, run: int = RUN) -> None:
+    def __init__(self, scheme: Scheme, folder: Path | None, run: int) -> None:
         self._scheme = scheme
         self._folder = folder
         self._run = run

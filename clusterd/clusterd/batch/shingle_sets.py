@@ -19,7 +19,7 @@ from clusterd.batch.held_bytes import HeldBytes
 class ShingleSets:
     """Sets by number; all are put before one is asked for."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self._held = HeldBytes(folder)
         self._places: dict[int, tuple[int, int]] = {}
 

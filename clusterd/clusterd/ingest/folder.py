@@ -34,7 +34,7 @@ ARCHIVES: Final = (*WARC_NAMED, ".arc.gz", ".wacz")
 _SAFE: Final = "/~:@!$&()*+,;="
 
 
-def read_folder(folder: Path, base: str = "") -> Iterator[RawPage | Broken]:
+def read_folder(folder: Path, base: str) -> Iterator[RawPage | Broken]:
     """Yield the pages of a folder, in the order of their paths.
 
     A folder in it that cannot be read is named, and a web archive: it may hold more pages than all other files.

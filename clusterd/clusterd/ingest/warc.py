@@ -86,7 +86,7 @@ class EndsEarly(BrokenRecord):
 
 
 def read_warc(
-    stream: io.BufferedReader, name: str, revisits: Revisits | None = None, beside: Beside | None = None
+    stream: io.BufferedReader, name: str, revisits: Revisits | None, beside: Beside | None
 ) -> Iterator[Held | Broken]:
     """Yield the pages of a WARC file; a record that cannot be read is named and skipped.
 

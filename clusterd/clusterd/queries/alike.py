@@ -47,9 +47,9 @@ class Comparison:
     """Two documents compared: by their sketches, and exactly where both texts are at hand."""
 
     estimated: Estimate
-    exact: Estimate | None = None
+    exact: Estimate | None
     #: A containment is seen through so few values that no two pages would be joined for it.
-    doubtful: bool = False
+    doubtful: bool
 
 
 def similar(index: Index, asked: Document, profile: Profile, limit: int = 10, look: Look | None = None) -> list[Hit]:

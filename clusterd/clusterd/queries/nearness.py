@@ -58,10 +58,10 @@ class Match:
     shared: float
     address: float
     #: How much of ``shared`` may be chance, and whether all of it may.
-    doubt: float = 0.0
-    stray: bool = False
+    doubt: float
+    stray: bool
     #: The share of the query's weight that is shared: its weighted containment.
-    held: float = 0.0
+    held: float
 
     @property
     def score(self) -> float:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
@@ -46,7 +46,7 @@ class Timeline:
     host: str
     #: Labels, oldest first.
     sweeps: tuple[str, ...]
-    pages: dict[str, dict[str, Version]] = field(default_factory=dict)
+    pages: dict[str, dict[str, Version]]
 
     def fetched(self, sweep: str) -> dict[str, Version]:
         """Return what was fetched in a sweep, without the URLs that other pages stand for."""
@@ -74,7 +74,7 @@ class Timeline:
             raise WrongInput(f"{self.host} has no sweep {sweep!r}; its sweeps are: {known}")
 
 
-def timeline(host: str, versions: Iterable[Version], skipped: Skipped | None = None) -> Timeline:
+def timeline(host: str, versions: Iterable[Version], skipped: Skipped | None) -> Timeline:
     """Order a host's versions by sweeps; of two versions of a URL in one sweep the later fetch counts.
 
     ``skipped`` tells which pages stand for skipped ones; without it none does.

@@ -20,9 +20,6 @@ class Lists:
         self._lists: dict[int, list[int]] = {}
         self._common: set[int] = set()
 
-    def __len__(self) -> int:
-        return len(self._lists)
-
     def propose(self, keys: Iterable[int], document: int) -> list[int]:
         """Write the document under its keys, then look up who else is there; each once, in order."""
         found: dict[int, None] = {}

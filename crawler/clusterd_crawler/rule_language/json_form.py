@@ -139,7 +139,7 @@ def rule_from_json(value: Any, where: str = "rule") -> Rule:
     return rule
 
 
-def check_rule(rule: Rule, where: str = "rule") -> None:
+def check_rule(rule: Rule, where: str) -> None:
     """Refuse a rule that could reach beyond its host, or that says nothing."""
     if rule.spans and registrable(rule.host) != rule.host:
         raise RuleError(

@@ -30,6 +30,9 @@ FORMS: Final = (
     "redis://HOST:PORT/DB, rediss://…, unix:///PATH, redis+cluster://HOST:PORT[,HOST:PORT…] or "
     "redis+sentinel://HOST:PORT[,HOST:PORT…]/SERVICE"
 )
+#: What is wrong with an address. Nothing of it is told: any part of it may be one of a password with a / or an @.
+_BEGINNING: Final = "it begins with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://"
+_NO_SERVER: Final = "a server is HOST:PORT (what is no letter or digit of a password is percent-encoded)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,37 +49,32 @@ class Address:
 
 
 def read(url: str) -> Address:
-    """Take an address apart; `ValueError` where it is none."""
+    """Take an address apart; `ValueError`, which says why and nothing of the address, where it is none."""
     url = _PROTOCOL.sub("", url)
-    parts = urlsplit(url)
+    parts = _split(url)
     scheme, _, kind = parts.scheme.partition("+")
-    if scheme not in {"redis", "rediss", "unix"} or not url.startswith(f"{parts.scheme}://"):
-        raise ValueError(f"an address of Redis is {FORMS}")
+    if (
+        scheme not in {"redis", "rediss", "unix"}
+        or kind not in ({""} if scheme == "unix" else {"", "cluster", "sentinel"})
+        or not url.startswith(f"{parts.scheme}://")
+    ):
+        raise ValueError(_BEGINNING)
     if not kind:
-        _ = parts.port
+        _port(parts)
         # A database that is no number would be taken for the first one: crawls that are to be apart would share it.
         _number("" if scheme == "unix" else parts.path.strip("/"))
         return Address("server", url)
     user, at, servers = parts.netloc.rpartition("@")
-    if kind == "cluster" and scheme != "unix" and parts.path.strip("/") in {"", "0"}:
+    if kind == "cluster":
         nodes = tuple(_server(one, SERVER_PORT) for one in servers.split(","))
+        if parts.path.strip("/") not in {"", "0"}:
+            raise ValueError("a Redis Cluster has one database, 0")
         return Address("cluster", _plain(parts, scheme, user + at + servers.split(",")[0], ""), nodes)
-    if kind == "sentinel" and scheme != "unix":
-        service, _, database = parts.path.strip("/").partition("/")
-        if not service:
-            raise ValueError("the name by which the sentinels know the primary is missing")
-        sentinels = tuple(_server(one, SENTINEL_PORT) for one in servers.split(","))
-        return Address("sentinel", _plain(parts, scheme, user + at, _number(database)), sentinels, unquote(service))
-    raise ValueError(f"an address of Redis is {FORMS}")
-
-
-def is_redis(url: str) -> bool:
-    """Whether it is an address of a Redis, of a cluster or of sentinels."""
-    try:
-        read(url)
-    except ValueError:  # also: the port is no number, or the host no address
-        return False
-    return True
+    service, _, database = parts.path.strip("/").partition("/")
+    if not service:
+        raise ValueError("the name by which the sentinels know the primary is missing")
+    sentinels = tuple(_server(one, SENTINEL_PORT) for one in servers.split(","))
+    return Address("sentinel", _plain(parts, scheme, user + at, _number(database)), sentinels, unquote(service))
 
 
 def is_cluster(url: str) -> bool:
@@ -94,17 +92,32 @@ def shown_host(url: str) -> str:
     return _AFTER_HOST.sub(r"\1/…", shown(url))
 
 
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:  # it names the host, with what stands before it
+        raise ValueError(_NO_SERVER) from None
+
+
+def _port(parts: SplitResult) -> int | None:
+    try:
+        return parts.port
+    except ValueError:
+        raise ValueError(_NO_SERVER) from None
+
+
 def _number(database: str) -> str:
     if database and not database.isdecimal():
-        raise ValueError(f"a database is a number, not {database!r}")
+        raise ValueError("a database is a number")
     return database
 
 
 def _server(text: str, port: int) -> tuple[str, int]:
-    parts = urlsplit(f"//{text}")
+    parts = _split(f"//{text}")
+    named = _port(parts)
     if not parts.hostname:
-        raise ValueError("a host is missing")
-    return parts.hostname, port if parts.port is None else parts.port
+        raise ValueError(_NO_SERVER)
+    return parts.hostname, port if named is None else named
 
 
 def _plain(parts: SplitResult, scheme: str, server: str, path: str) -> str:

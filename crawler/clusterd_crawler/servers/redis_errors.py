@@ -37,7 +37,7 @@ def unreachable(error: Exception, what: str = "Redis", url: str = "", key: str =
     return (Forbidden if _is_forbidden(error) else Unreachable)(why_not(error, what, url, key))
 
 
-def why_not(error: Exception, what: str, url: str = "", key: str = "") -> str:
+def why_not(error: Exception, what: str, url: str, key: str) -> str:
     """Return a line that says why ``what`` does not serve us; arguments as of `unreachable`."""
     if isinstance(error, redis.AuthenticationError):
         return f"{what} refuses us: {reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB"

@@ -42,7 +42,7 @@ def _read(known: bytes) -> Scheme | None:
     return None
 
 
-def founded(home: Home, scheme: Scheme, shards: int, layout: int = LAYOUT) -> tuple[tuple[str, ...], int]:
+def founded(home: Home, scheme: Scheme, shards: int, layout: int) -> tuple[tuple[str, ...], int]:
     """Agree with whoever opened the store first on layout, shards and scheme; return the shards' tags, the layout."""
     ours = json.dumps(asdict(scheme), sort_keys=True)
     known, there = home.command("HMGET", "m", "scheme", "layout")

@@ -32,7 +32,7 @@ GAP: Final = 1 << 17
 class Numbers:
     """What the shards know of numbers that were given."""
 
-    def __init__(self, calls: Calls, home: Home, prefix: str, tags: Sequence[str], alone: bool = True) -> None:
+    def __init__(self, calls: Calls, home: Home, prefix: str, tags: Sequence[str], alone: bool) -> None:
         self._calls = calls
         self._home = home
         self._name = f"n{home.place}" if home.place else "n"

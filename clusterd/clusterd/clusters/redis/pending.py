@@ -24,7 +24,7 @@ from clusterd.clusters.redis.homes import Homes
 class Pending:
     """What one index has to tell; for several threads."""
 
-    def __init__(self, calls: Calls, home: Home, alone: bool = True) -> None:
+    def __init__(self, calls: Calls, home: Home, alone: bool) -> None:
         self._calls = calls
         self._home = home
         #: On one Redis; of several homes each is told of the server's process by `numbers`.

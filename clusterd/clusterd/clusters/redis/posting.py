@@ -26,7 +26,7 @@ class Stored(NamedTuple):
 
 
 def postings_of(
-    sketches: Sequence[Sketch], registered: Sequence[Registered], scheme: Scheme, several: bool = False
+    sketches: Sequence[Sketch], registered: Sequence[Registered], scheme: Scheme, several: bool
 ) -> dict[int, Posting]:
     """Return what is to be posted, or only stored, by the places of the sketches: each content once.
 

@@ -39,9 +39,9 @@ def _rank(parts: UrlParts) -> tuple[int, int, str]:
     return len(text), len(parts.path), text
 
 
-def select_sources(urls: Sequence[UrlParts], random: Random, limit: int = SOURCES) -> list[UrlParts]:
+def select_sources(urls: Sequence[UrlParts], random: Random) -> list[UrlParts]:
     """getSourceURLs: a stratified sample of what is not a target."""
-    if len(urls) <= limit:
+    if len(urls) <= SOURCES:
         return list(urls)
     strata: dict[object, list[UrlParts]] = defaultdict(list)
     for parts in urls:
@@ -49,13 +49,13 @@ def select_sources(urls: Sequence[UrlParts], random: Random, limit: int = SOURCE
     for members in strata.values():
         random.shuffle(members)
     ordered = sorted(strata.values(), key=len, reverse=True)
-    chosen = [members[0] for members in ordered[:limit]]
+    chosen = [members[0] for members in ordered[:SOURCES]]
     for members in ordered:
-        share = int((limit - len(chosen)) * len(members) / len(urls)) if len(chosen) < limit else 0
+        share = int((SOURCES - len(chosen)) * len(members) / len(urls)) if len(chosen) < SOURCES else 0
         chosen += members[1 : 1 + share]
     taken = set(chosen)
     rest = [parts for members in ordered for parts in members[1:] if parts not in taken]
-    return (chosen + random.sample(rest, min(len(rest), max(0, limit - len(chosen)))))[:limit]
+    return (chosen + random.sample(rest, min(len(rest), max(0, SOURCES - len(chosen)))))[:SOURCES]
 
 
 def signature(parts: UrlParts) -> tuple[int, tuple[str, ...]]:

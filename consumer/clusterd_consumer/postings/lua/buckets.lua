@@ -10,8 +10,8 @@
 -- nothing else sets a bucket: what is taken out is overwritten with document 0, and goes when that is about a quarter of
 -- the bucket. Buckets are read through a cache that lives for one call.
 
-local pack, unpack4, rep = struct.pack, struct.unpack, string.rep
-local floor, find, sub, byte, format = math.floor, string.find, string.sub, string.byte, string.format
+local pack, floor = struct.pack, math.floor
+local find, sub, byte, format = string.find, string.sub, string.byte, string.format
 local FIRST, ENTRY, COMMON, NOBODY = 256, 7, '\255\255\255\255', '\0\0\0\0'
 -- Entries a bucket: fewer cost more memory for keys, more cost more bytes a look.
 local LOAD = 144

@@ -274,7 +274,7 @@ local function join(p, a, b)
     settle_alone(p, b, ra)
   else
     local ea, eb = edit(ELEMENTS, ra), edit(ELEMENTS, rb)
-    if sb > sa then ra, rb, ea, eb = rb, ra, eb, ea end
+    if sb > sa then ra, ea, eb = rb, eb, ea end
     ea[PARENT] = spans.merged(ea[PARENT], eb[PARENT])
     eb[PARENT], ea[POINTERS], ea[SIZE] = ra, ea[POINTERS] + 1, sa + sb
   end

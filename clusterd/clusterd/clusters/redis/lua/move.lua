@@ -26,7 +26,7 @@ define('move', function(ARGV)
   if moving then
     local p = unpack4('<B', moving)
     local looked = call('GET', BASE .. ':rl') or pack('<B', p)
-    local first, element = u4(moving, 2), 0
+    local first, element = u4(moving, 2)
     if #looked > 1 then
       -- The fresh element may have been linked under another by now.
       first = u4(looked, 2)

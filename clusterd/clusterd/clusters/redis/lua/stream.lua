@@ -9,6 +9,7 @@
 --
 -- Pages have the numbers that the home shard gave them. A text that is shown no more is buried by `settle`.
 
+local unpack4, rep = struct.unpack, string.rep
 local PER = 128
 local kinds = {}
 

@@ -61,9 +61,7 @@ class Waiting(NamedTuple):
 class Settler:
     """Does what waits, step by step."""
 
-    def __init__(
-        self, homes: Homes, spans: Spans, lists: RedisLists, scheme: Scheme, patience: float = PATIENCE
-    ) -> None:
+    def __init__(self, homes: Homes, spans: Spans, lists: RedisLists, scheme: Scheme, patience: float) -> None:
         self._homes = homes
         self._spans = spans
         self._lists = lists

@@ -90,7 +90,7 @@ class HostPages:
             self.walls = Walls()
         return self.walls
 
-    def show_in_row(self, url: str, content: int, is_new: bool) -> tuple[int, Sequence[str]]:
+    def note_shown(self, url: str, content: int, is_new: bool) -> tuple[int, Sequence[str]]:
         """Note what a page shows; return a wall, and the URLs that turned out to have shown it (`Rows.add`)."""
         if self.rows is None:
             if len(self.pages) < GAP:

@@ -144,7 +144,7 @@ class KnownPages:
                 self.traps.fetched(url, content, new)
             if new and via:
                 self.led(via)
-            walled = held.show_in_row(url, content, new)
+            walled = held.note_shown(url, content, new)
             held.contents[content] = None
         page = KnownPage(url, at, content, plain_names(names), earlier, served=plain_purpose(purpose))
         if before is not None and before.names != page.names and held.names is not None:
@@ -158,14 +158,15 @@ class KnownPages:
             self._forget(home, oldest)
         self._take_back(domain, held, *walled)
 
-    def _take_back(self, domain: str, held: HostPages, wall: int, walled: Iterable[str]) -> None:
+    def _take_back(self, domain: str, held: HostPages, wall: int, walled: Sequence[str]) -> None:
         """Let the pages justify nothing that have shown a wall; what they tore is whole when rules change next."""
         for url in walled:
             page = held.page(url)
             if page is not None and page.content == wall:
                 self._forget(domain, url)
                 self._noting.doubted += 1
-                held.contents[wall] = None  # it stays known
+        if walled:
+            held.contents[wall] = None  # it stays known
 
     def differs(self, url: str, content: int) -> bool:
         """Whether the key of a URL has a page that shows something else, so that this content would tear it."""

@@ -102,7 +102,7 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
         ('batch = "many"', r"CLUSTERD_BATCH = 'many' is not accepted; it takes"),
         (
             'redis = "localhost:6379"',
-            r"CLUSTERD_REDIS = 'localhost:6379' is not accepted; it takes redis://HOST:PORT/DB",
+            r"CLUSTERD_REDIS = 'localhost:6379' is not accepted: an address begins with .*; it takes redis://HOST:PORT/DB",
         ),
         ("explore = 1.5", "0 to 1"),
         ("[policies]\nnear = { resemblence = 0.9 }", r"policy near knows no 'resemblence'; did you mean resemblance\?"),

@@ -373,7 +373,10 @@ def test_skipping_may_be_switched_off_alone(
     [
         ({"CLUSTERD_REDDIS": "redis://x"}, "there is no setting CLUSTERD_REDDIS; did you mean CLUSTERD_REDIS"),
         ({"CLUSTERD_EXPLORE": "often"}, "CLUSTERD_EXPLORE = 'often' is not accepted; it takes 0 to 1"),
-        ({"CLUSTERD_REDIS": "http://x"}, "CLUSTERD_REDIS = 'http://x' is not accepted; it takes redis://HOST"),
+        (
+            {"CLUSTERD_REDIS": "http://x"},
+            "CLUSTERD_REDIS = 'http://x' is not accepted: an address begins with redis://",
+        ),
     ],
 )
 def test_a_wrong_setting_stops_the_start_and_is_named(

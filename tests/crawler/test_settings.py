@@ -58,7 +58,7 @@ def test_addresses_of_redis(url: str) -> None:
     [
         (
             ("redis:h", "http://h", "me:secret@h", "unix+cluster://h", "redis+x://h"),
-            "it begins with redis://, rediss://",
+            "an address begins with redis://, rediss://",
         ),
         (("redis://h:port", "redis://h:6379,g:6379", "redis://[h/1", "redis+cluster://[h"), "a server is HOST:PORT"),
         (("redis+cluster://h,", "redis+cluster://h:99999", "redis+sentinel:///pages"), "a server is HOST:PORT"),

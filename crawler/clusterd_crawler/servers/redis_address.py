@@ -31,7 +31,7 @@ FORMS: Final = (
     "redis+sentinel://HOST:PORT[,HOST:PORT…]/SERVICE"
 )
 #: What is wrong with an address. Nothing of it is told: any part of it may be one of a password with a / or an @.
-_BEGINNING: Final = "it begins with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://"
+_BEGINNING: Final = "an address begins with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://"
 _NO_SERVER: Final = "a server is HOST:PORT (what is no letter or digit of a password is percent-encoded)"
 
 

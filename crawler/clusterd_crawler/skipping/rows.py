@@ -111,11 +111,11 @@ class Rows:
         kinds = _kinds(url)
         row = self._rows.pop(content, None)
         if row is not None:
+            row.last = self._seen
             self._go_on(row, url, kinds)
         else:
             row = self._begun(content)
         if row is not None:
-            row.last = self._seen
             self._rows[content] = row
         for kind in kinds:
             self._show(kind, content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -27,6 +28,14 @@ def crawled(wall: int = WALL, crawl: str = "one") -> list[Page]:
     return [
         Page(f"{H}/a?t={n}{sid}", content, fetched_at=1 + 10 * at, crawl=crawl)
         for at, (n, sid, content) in enumerate(shown)
+    ]
+
+
+def trials_of(pages: Iterable[Page]) -> list[Page]:
+    """Return pages that were fetched to watch a rule, in place of skips on these, and show something else."""
+    return [
+        replace(page, url=f"{page.url}&r=1", content=7_000 + n, fetched_at=9_000 + n, explored="r", instead_of=page.url)
+        for n, page in enumerate(pages)
     ]
 
 
@@ -91,10 +100,7 @@ def test_each_crawl_has_its_rows() -> None:
 def test_what_differs_from_a_page_that_may_have_shown_a_wall_is_no_trial(recall: Recall) -> None:
     # Given a wall that lasts, on which a rule has rested …
     pages = [page for page in crawled() if "sid=z" not in page.url]
-    walls = [page for page in pages if page.content == WALL]
-    trials = [
-        Page(f"{known.url}&r={n}", 7_000 + n, 0, (), 9_000 + n, "r", known.url, "one") for n, known in enumerate(walls)
-    ]
+    trials = trials_of(page for page in pages if page.content == WALL)
     recall.show([*pages, *trials[:9]])
     assert recall.failing() == {}
     assert not recall.waits
@@ -111,10 +117,7 @@ def test_what_differs_from_a_page_that_may_have_shown_a_wall_is_no_trial(recall:
 def test_what_differs_from_a_row_that_is_no_wall_speaks_against_a_rule(recall: Recall) -> None:
     # Given a row on which a rule rests, in place of pages or so it seems …
     pages = [page for page in crawled() if "sid=z" not in page.url]
-    trials = [
-        replace(page, url=f"{page.url}&r=1", content=7_000 + n, fetched_at=9_000 + n, explored="r", instead_of=page.url)
-        for n, page in enumerate(page for page in pages if page.content == WALL)
-    ]
+    trials = trials_of(page for page in pages if page.content == WALL)
     recall.show([*pages, *trials[:9]])
     assert recall.failing() == {}
     # … then what differs from it counts once that comes again among others.
@@ -128,11 +131,7 @@ def test_what_differs_from_a_row_that_is_no_wall_speaks_against_a_rule(recall: R
 
 def test_what_differs_from_a_family_of_one_page_speaks_against_a_rule_at_once(recall: Recall) -> None:
     family = [Page(f"{H}/login?back={n}", WALL, fetched_at=5_000 + n, crawl="one") for n in range(40)]
-    trials = [
-        replace(page, url=f"{page.url}&r=1", content=7_000 + n, fetched_at=9_000 + n, explored="r", instead_of=page.url)
-        for n, page in enumerate(family)
-    ]
-    recall.show([*(page for page in crawled() if page.content != WALL), *family, *trials[:9]])
+    recall.show([*(page for page in crawled() if page.content != WALL), *family, *trials_of(family)[:9]])
     assert recall.failing() == {"r": "9 of 9 watched pages differed"}
 
 

@@ -66,7 +66,7 @@ class Recall:
     contents: Novelty = field(default_factory=Novelty)
     #: Crawl → its rows of one content, that of which a page came last at the end; and crawl, content and URL of what
     #: turned out to be a wall.
-    rows: OrderedDict[str, Rows] = field(default_factory=OrderedDict)
+    rows: dict[str, Rows] = field(default_factory=dict)
     walled: list[tuple[str, int, str]] = field(default_factory=list)
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
@@ -164,10 +164,10 @@ class Recall:
                 yield self._tried(page)
 
     def _note_row(self, page: Page) -> None:
-        rows = self.rows.setdefault(page.crawl, Rows())
-        self.rows.move_to_end(page.crawl)
+        rows = self.rows.pop(page.crawl) if page.crawl in self.rows else Rows()
+        self.rows[page.crawl] = rows
         if len(self.rows) > ROWS:
-            self.rows.popitem(last=False)
+            del self.rows[next(iter(self.rows))]
         # Of a log that was cut, what comes first in it may have been met before on what went.
         known = self.contents.knows(page.crawl, page.content) or self._repeats(page)
         content, walled = rows.add(page.url, page.content, not known and not self.met.has_forgotten(page.crawl))

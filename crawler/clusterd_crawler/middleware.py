@@ -104,7 +104,10 @@ class ClusterdMiddleware(_Place):
         self._crawler.signals.connect(self.request_left_downloader, signal=signals.request_left_downloader)
 
     async def spider_opened(self, spider: Spider) -> None:
-        """Begin, unless an embedded store cannot be kept: then nothing of the crawl is looked at."""
+        """Begin, where this is a crawl; unless an embedded store cannot be kept: then nothing of it is looked at."""
+        if not is_crawl(self._crawler, spider):
+            logger.debug("clusterd stands aside: a command of Scrapy asks for a few pages, and this is no crawl")
+            return
         crawl = Crawl(self._crawler, self._settings, project_folder(), self._attend)
         try:
             await crawl.open()
@@ -244,6 +247,15 @@ class ClusterdReading(_Place):
         if (crawl := self._crawl) is not None and isinstance(response, Response):
             with _going_on(response.url):
                 crawl.unread.broke_off(response)
+
+
+def is_crawl(crawler: Crawler, spider: Spider) -> bool:
+    """Whether a spider crawls. Where ``scrapy shell``, ``fetch``, ``view``, ``parse``, ``check`` or ``bench`` uses one,
+    somebody tries something out, and wants his page at once: there is nothing to skip, and nothing to be learned from.
+
+    ``shell`` opens the spider without a crawl; the others put what they ask for in the place of the spider's start.
+    """
+    return crawler.crawling and not type(spider).start.__module__.startswith("scrapy.commands.")
 
 
 def project_folder() -> Path:

@@ -212,13 +212,18 @@ def publish_sketches(services: Services, sketches: Iterable[Message], insist: In
     return count
 
 
-def process_pending(services: Services, progress: Progress | None = None, insist: Insist | None = None) -> int:
-    """Where no daemon is alive, do its work here until nothing is unread and all has settled; return messages done."""
+def process_pending(
+    services: Services, progress: Progress | None = None, insist: Insist | None = None, *, more: bool = False
+) -> int:
+    """Where no daemon is alive, do its work here until nothing is unread and all has settled; return messages done.
+
+    ``more`` as of `working.work_off`.
+    """
     if (insist or once)(services.daemon_alive):
         return 0
     from clusterd.working import work_off
 
-    return work_off(services, progress, insist)
+    return work_off(services, progress, insist, more=more)
 
 
 def see_through(
@@ -232,7 +237,8 @@ def see_through(
 
     A daemon is waited for as long as it makes headway, until at most ``allowed`` messages are left; returned is how
     many are left beyond that when it makes none any more, else 0. What others publish from now on is not waited for,
-    where the store knows which that is (`Services.taken`). ``insist`` as of `working.work_off`.
+    where the store knows which that is (`Services.taken`). ``insist`` as of `working.work_off`, and where some may be
+    left, more follows.
     """
     until = (insist or once)(services.taken) or None  # none is known before a daemon has read there
     least, deadline = None, 0.0
@@ -240,7 +246,7 @@ def see_through(
         asked = time.monotonic()
         left = (insist or once)(lambda: _left(services, until))
         if left is None:
-            process_pending(services, progress, insist)
+            process_pending(services, progress, insist, more=allowed > 0)
             return 0
         if left <= allowed:
             return 0

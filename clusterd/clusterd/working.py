@@ -15,7 +15,7 @@ from clusterd_consumer.worker import Worker
 from clusterd.clusters.contract import Outcome
 from clusterd.handing import Handing
 from clusterd.health import Report
-from clusterd.upkeep import forget_superseded, learn, tell_splits
+from clusterd.upkeep import LEARN_SECONDS, forget_superseded, learn, tell_splits
 
 if TYPE_CHECKING:
     from clusterd.services import Progress, Services
@@ -60,8 +60,14 @@ def make_worker(
     return worker, handing
 
 
-def work_off(services: Services, progress: Progress | None = None, insist: Insist | None = None) -> int:
+def work_off(
+    services: Services, progress: Progress | None = None, insist: Insist | None = None, *, more: bool = False
+) -> int:
     """Do a daemon's work here until nothing is unread, all has settled, and what is due is forgotten and learned.
+
+    ``more``: pages follow, after which this is called again. Then learning takes no longer than a daemon's lesson: a
+    host whose learner is not in memory is learned from its whole log, which for each few new pages of thousands of
+    hosts would take ever longer. The last call learns every host that was left.
 
     ``insist`` says how long a store or a log that does not answer is waited for; without it the worker waits as a
     daemon's does, and nothing else.
@@ -83,7 +89,7 @@ def work_off(services: Services, progress: Progress | None = None, insist: Insis
         while insist(lambda: services.index.settle(services.config.settle_steps)):
             pass
         insist(lambda: tell_splits(services))
-        insist(lambda: learn(services, math.inf))
+        insist(lambda: learn(services, LEARN_SECONDS if more else math.inf))
     finally:
         worker.leave()
         handing.close()

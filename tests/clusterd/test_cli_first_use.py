@@ -110,6 +110,26 @@ def test_a_daemon_that_makes_no_headway_is_not_waited_for_for_ever(redis_url: st
         assert services.index.counts()["documents"] == 1
 
 
+def test_where_more_pages_follow_hosts_that_grew_little_wait_for_the_last_of_them(redis_url: str, prefix: str) -> None:
+    """Each is learned from its whole log: for a few new pages each of thousands of hosts, at each portion of it."""
+    hosts = range(6)
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+
+        def publish(first: int, last: int) -> None:
+            urls = [f"http://h{host}.example/{n}" for host in hosts for n in range(first, last)]
+            publish_sketches(services, [sketch_plain(url, url, profile=TEXT, fetched_at=1) for url in urls])
+
+        publish(0, 30)
+        assert see_through(services) == 0
+        services.rulebook.forget()  # as where the learners of other hosts took their room
+        publish(30, 31)
+        assert see_through(services, allowed=10_000) == 0
+        assert services.index.counts()["documents"] == 6 * 31
+        assert len(services.rulebook.book.changed()) == 5
+        assert see_through(services) == 0
+        assert not services.rulebook.book.changed()
+
+
 def test_what_others_publish_meanwhile_is_not_waited_for(redis_url: str, prefix: str) -> None:
     """Else an ingest beside crawls that keep the daemon busy would end with a word on a daemon that stands still."""
     with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:

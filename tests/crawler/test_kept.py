@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -101,6 +102,19 @@ def test_what_cannot_be_written_stays_in_memory_up_to_a_limit(tmp_path: Path, ca
     assert [entry.request for entry in kept.take({"r0"})] == odd[2::2]
     assert [entry.request for entry in kept.take({"r1"})] == odd[3::2]
     assert len(kept) == 0
+    kept.close()
+
+
+def test_the_garbage_collector_looks_at_few_of_very_many(tmp_path: Path) -> None:
+    """Of a crawl that skips much they would be most of what there is: it stands still while they are gone through."""
+    spider = Spider()
+    kept = Kept(spider, tmp_path, disk_bytes=10**8)
+    gc.collect()
+    before = len(gc.get_objects())
+    fill(kept, spider, 5_000)
+    gc.collect()
+    assert len(kept) == 5_000
+    assert len(gc.get_objects()) - before < 15_000
     kept.close()
 
 

@@ -156,7 +156,8 @@ class RuleService:
             if rules is not None:
                 published.append(rules)
             self._make_room(SHRINK_SECONDS)
-        self._make_room()
+        if groups:
+            self._make_room()
         return published
 
     def share_rest(self, now: int) -> None:

@@ -39,6 +39,8 @@ EQUALS: Final = 64
 #: them is the page's own, and some may have departed.
 TOGETHER: Final = 64
 BEST: Final = 8
+#: Hits whose clusters are asked for more, at most.
+COMPANY: Final = 1000
 
 Numbers = np.typing.NDArray[np.uint32]
 #: Pages of all homes (`members.page_of`).
@@ -141,7 +143,7 @@ class Questions:
         contents = sum(one.contents for one in self._homes.counters())
         more: dict[int, Estimate] = {}
         seen = set(found)
-        for numbers in self._members.left_out(loosest(policies), [hit.url for hit in hits[:CHUNK]], profile, found):
+        for numbers in self._members.left_out(loosest(policies), [hit.url for hit in hits[:COMPANY]], profile, found):
             seen.update(numbers)
             more |= of_company(query, stored, kind, self._scheme, self._stored(numbers), contents)
         if look == "all":
@@ -258,7 +260,7 @@ class Questions:
         return sorted(versions, key=lambda version: (version.fetched_at, version.text))
 
     def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:
-        """Return the stored sketches of versions: two round trips for a thousand."""
+        """Return the stored sketches of versions: two round trips for `CHUNK`."""
         found: list[StreamSketch | None] = []
         for start in range(0, len(asked), CHUNK):
             part = asked[start : start + CHUNK]

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from clusterd.queries.nearest import Nearest
 from clusterd.queries.nearness import Page, beyond_chance
-from clusterd_consumer.postings.stored import coarse
+from clusterd_consumer.postings.posted import prepare
+from clusterd_consumer.postings.scheme import DEFAULT
+from clusterd_consumer.postings.stored import restored
 from clusterd_crawler.sketch import TEXT, StreamSketch
 
 #: Shingles of a page of a hundred words, and pages of the sweep.
@@ -20,8 +22,8 @@ def page(name: str, fingerprints: np.typing.NDArray[np.uint64], shingles: int = 
     """A page as the index gives it: its values are cut."""
     values = np.sort(fingerprints).astype("<u8").tobytes()
     shingles = shingles or len(fingerprints)
-    sketch = StreamSketch(values, shingles, shingles + 9, 1)
-    return Page(f"http://site.example/{name}", coarse(sketch, TEXT))
+    kept, _ = prepare(StreamSketch(values, shingles, shingles + 9, 1), TEXT, DEFAULT)
+    return Page(f"http://site.example/{name}", restored(kept, TEXT, shingles, shingles + 9, 1))
 
 
 @pytest.fixture(scope="module")

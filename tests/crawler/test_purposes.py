@@ -232,6 +232,16 @@ def test_pages_of_unknown_purpose_are_known_to_every_callback_without_a_session(
     assert known.decide(f"http://{HOST}/a?sid=2", 8, Purpose(reader=5)) is None
 
 
+def test_a_page_that_was_read_before_and_has_failed_since_is_known_to_nobody() -> None:
+    known = KnownPages(explore=0)
+    known.load(RuleSet(HOST, 1, (sid_rule(HOST),)))
+    for at, (sid, reader) in enumerate(((1, 5), (2, 6), (1, 6), (2, 6))):
+        known.fetched(f"http://{HOST}/a?sid={sid}", at, purpose=Purpose(reader=reader))
+    assert known.decide(f"http://{HOST}/a?sid=3", 4, Purpose(reader=5)) is not None
+    known.fetched(f"http://{HOST}/a?sid=1", 5, good=False)
+    assert known.decide(f"http://{HOST}/a?sid=3", 6, Purpose(reader=5)) is None
+
+
 def test_a_name_or_a_content_that_answers_has_served_the_same_purpose() -> None:
     one, other = Purpose(reader=1), Purpose(reader=2)
     known = KnownPages(explore=0)

@@ -152,15 +152,9 @@ def size_of(code: int) -> int:
 
 
 def restored(stored: bytes, profile: Profile, shingles: int, tokens: int, text: int) -> Restored:
-    """Return a sketch whose values are the codes' own: to be compared with others from the index, or `coarse`."""
+    """Return a sketch whose values are the codes' own: to be compared with others from the index."""
     kept = unpack(stored, mantissa(profile))
     return Restored(_expand(kept.codes, profile), shingles, tokens, text, kept.parity, stored, profile.code)
-
-
-def coarse(sketch: StreamSketch, profile: Profile) -> StreamSketch:
-    """Return a fresh sketch cut as one from the index, so that the two compare."""
-    codes = cut(ordered(sketch, profile), mantissa(profile))
-    return StreamSketch(_expand(codes, profile), sketch.shingles, sketch.tokens, sketch.text, sketch.parity)
 
 
 def _expand(codes: Codes, profile: Profile) -> bytes:

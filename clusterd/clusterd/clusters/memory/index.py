@@ -290,7 +290,7 @@ class MemoryIndex:
             yield from self.versions(url)
 
     def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
-        """Return the stored main sketch of a version, its values cut (compare with others from here, or `coarse`)."""
+        """Return the stored main sketch of a version, its values cut: to be compared with others from here."""
         return self.sketches([(url, fetched_at)])[0]
 
     def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:

@@ -257,7 +257,6 @@ class DeepTokenizer:
     """The patterns of a host, a tree for each key, and the cutting of its URLs."""
 
     def __init__(self, trees: dict[Slot, PatternTree]) -> None:
-        self.trees = trees
         self._patterns = {slot: tuple(tree.leaves())[:MAX_LEAVES] for slot, tree in trees.items() if tree.children}
         self._known: dict[tuple[Slot, str], tuple[str, ...] | None] = {}
 

@@ -34,7 +34,7 @@ NARROWED_BOUND: Final = 0.919
 MANY_BOUND: Final = 0.919
 MANY: Final = 5
 SMALL: Final = 500
-#: Lower bound asked of an edit (and of a title that is cut off), as of a family: 105 clean trials. Any value goes, and
+#: Lower bound asked of an edit (and of a title that is cut off), as of a family: 102 clean trials. Any value goes, and
 #: in an order that is not random a word that means something (``/12/page-2`` among titles) may come late.
 ANY_BOUND: Final = 0.974
 #: One unit of few may differ if the bound is this all the same: 42 trials.

@@ -228,6 +228,11 @@ def differ_by_parameters(one: Url, other: Url) -> bool:
     return places[0] == places[1] and values[0] == values[1]
 
 
+def in_query(name: str) -> bool:
+    """Whether a key of this name is in the query: one inside the path is named ``;name``, a component has no name."""
+    return bool(name) and not name.startswith(";")
+
+
 def _take_matrix(url: Url) -> None:
     matrix: list[tuple[int, str, str | None]] = []
     for index, part in enumerate(url.path):

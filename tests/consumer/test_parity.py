@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from clusterd_consumer.parity import differing
-from clusterd_consumer.postings import posted, verdict
+from clusterd_consumer.postings import judging, posted
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_consumer.postings.stored import unpack
 from clusterd_consumer.resemblance import Estimate, estimate, exact
@@ -76,10 +76,10 @@ def test_a_verdict_on_two_stored_sketches_goes_by_their_parities() -> None:
             other[at] = "another"
         truth = exact(page, other, TEXT.w).resemblance
         packed = [posted.prepare(sketch_text(" ".join(words), TEXT), TEXT, DEFAULT)[0] for words in (page, other)]
-        found = verdict.judge(packed[0], packed[1], mantissa(TEXT))
-        assert verdict.judge(packed[1], packed[0], mantissa(TEXT)) == found.turned()
+        found = judging.judge(packed[0], packed[1], mantissa(TEXT))
+        assert judging.judge(packed[1], packed[0], mantissa(TEXT)) == found.turned()
         sampled = [replace(sketch_text(" ".join(words), TEXT), parity=b"") for words in (page, other)]
-        alone = verdict.judge(*(posted.prepare(one, TEXT, DEFAULT)[0] for one in sampled), mantissa(TEXT))
+        alone = judging.judge(*(posted.prepare(one, TEXT, DEFAULT)[0] for one in sampled), mantissa(TEXT))
         far.append((alone.resemblance - truth, found.resemblance - truth))
     by_values, by_both = np.array(far).T.std(axis=1)
     assert by_both < 0.007 < 0.01 < by_values
@@ -90,9 +90,9 @@ def test_a_sketch_without_a_parity_is_judged_by_values() -> None:
     a, b = pair(np.random.default_rng(1), 900, 50, 50)
     old = [replace(one, parity=b"") for one in (a, b)]
     stored = [posted.prepare(one, TEXT, DEFAULT)[0] for one in (*old, a, b)]
-    alone = verdict.judge(stored[0], stored[1], mantissa(TEXT))
-    assert verdict.judge(stored[0], stored[3], mantissa(TEXT)) == alone
-    assert verdict.judge(stored[2], stored[3], mantissa(TEXT)) != alone
+    alone = judging.judge(stored[0], stored[1], mantissa(TEXT))
+    assert judging.judge(stored[0], stored[3], mantissa(TEXT)) == alone
+    assert judging.judge(stored[2], stored[3], mantissa(TEXT)) != alone
     assert estimate(old[0], b, TEXT) == estimate(*old, TEXT)
 
 
@@ -104,8 +104,8 @@ def test_a_document_kept_entire_and_a_longer_one_are_told_as_exactly(common: int
         a, b = pair(rng, common, only_a, only_b)
         assert (len(a.parity), len(b.parity)) == (0, PARITY_BITS // 8)
         packed = [posted.prepare(one, TEXT, DEFAULT)[0] for one in (a, b)]
-        found = verdict.judge(packed[0], packed[1], mantissa(TEXT))
-        assert verdict._verdict(*(unpack(one, mantissa(TEXT)) for one in packed), mantissa(TEXT)) == found
+        found = judging.judge(packed[0], packed[1], mantissa(TEXT))
+        assert judging._verdict(*(unpack(one, mantissa(TEXT)) for one in packed), mantissa(TEXT)) == found
         far.append((estimate(a, b, TEXT).resemblance - truth, found.resemblance - truth))
     assert (np.array(far).std(axis=0) < 0.3 * np.sqrt(truth * (1 - truth) / 192)).all()
 
@@ -117,8 +117,8 @@ def test_a_document_within_a_longer_one_is_told_to_be(shingles: int, longer: int
     for _ in range(RUNS // 4):
         a, b = pair(rng, shingles, 0, longer - shingles)
         packed = [posted.prepare(one, TEXT, DEFAULT)[0] for one in (a, b)]
-        found = verdict.judge(packed[0], packed[1], mantissa(TEXT))
-        assert verdict._verdict(*(unpack(one, mantissa(TEXT)) for one in packed), mantissa(TEXT)) == found
+        found = judging.judge(packed[0], packed[1], mantissa(TEXT))
+        assert judging._verdict(*(unpack(one, mantissa(TEXT)) for one in packed), mantissa(TEXT)) == found
         told.append((estimate(a, b, TEXT).a_in_b, found.a_in_b))
     assert (np.array(told).mean(axis=0) > 0.999).all()
 

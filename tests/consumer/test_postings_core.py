@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from clusterd_consumer.core.compiled import CORE
-from clusterd_consumer.postings import posted, stored, verdict
+from clusterd_consumer.postings import judging, posted, stored
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.resemblance import Estimate, estimate
 from clusterd_crawler.sketch import COMPACT, PROFILES, SHORT, TEXT, Profile, StreamSketch, sketch_values
@@ -38,7 +38,7 @@ def document(seed: int, size: int, shared: float = 0.0) -> np.typing.NDArray[np.
 @pytest.fixture
 def pure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posted, "CORE", None)
-    monkeypatch.setattr(verdict, "CORE", None)
+    monkeypatch.setattr(judging, "CORE", None)
 
 
 @pytest.mark.parametrize("profile", [TEXT, COMPACT, SHORT, V, MOD])
@@ -83,9 +83,9 @@ def test_compiled_and_numpy_agree(
     for (stored_one, keys), (stored_two, keys_two) in zip(made, again, strict=True):
         assert stored_one == stored_two
         assert keys.tolist() == keys_two.tolist()
-    counted = verdict._count(stored.unpack(made[0][0], bits), stored.unpack(made[1][0], bits), bits)
+    counted = judging._count(stored.unpack(made[0][0], bits), stored.unpack(made[1][0], bits), bits)
     assert CORE.counts(made[0][0], [made[1][0]], bits) == [counted[:4]]
-    assert Estimate(*judged) == verdict._verdict(*(stored.unpack(one, bits) for one, _ in made), bits)
+    assert Estimate(*judged) == judging._verdict(*(stored.unpack(one, bits) for one, _ in made), bits)
 
 
 @pytest.mark.core
@@ -96,10 +96,10 @@ def test_what_millions_of_values_share_by_chance_is_counted_in_full() -> None:
     unrelated = np.append(every[:4000], every[4000:] + np.uint64(1))
     streams = [sketch(values, SHORT) for values in (every, unrelated)]
     (a, _), (b, _) = CORE.pack(streams, bits, True, SHORT.code, 0, 0, 0, 0)
-    counted = verdict._count(stored.unpack(a, bits), stored.unpack(b, bits), bits)
+    counted = judging._count(stored.unpack(a, bits), stored.unpack(b, bits), bits)
     assert counted[:3] == (2**19, 2**19, 4000)
-    assert 0.004 < verdict._conclude(counted, bits).a_in_b < 0.006  # not the 0.0076 that they share
-    assert Estimate(*CORE.judge(a, [b], bits)[0]) == verdict._conclude(counted, bits)
+    assert 0.004 < judging._conclude(counted, bits).a_in_b < 0.006  # not the 0.0076 that they share
+    assert Estimate(*CORE.judge(a, [b], bits)[0]) == judging._conclude(counted, bits)
 
 
 def test_a_number_of_shingles_is_kept_to_a_part_in_eight_thousand() -> None:
@@ -158,7 +158,7 @@ def test_cut_sketches_estimate_like_whole_ones(profile: Profile, shared: float) 
     for seed in range(200):
         a, b = (sketch(document(seed + 1 + side, 500 + 17 * seed, shared), profile) for side in (0, 1000))
         packed = [posted.prepare(one, profile, DEFAULT)[0] for one in (a, b)]
-        cut = verdict.judge(*packed, mantissa(profile)).resemblance
+        cut = judging.judge(*packed, mantissa(profile)).resemblance
         errors.append(cut - estimate(a, b, profile).resemblance)
     assert abs(float(np.mean(errors))) < (0.0015 if shared else 0.006)  # none is below 0
     assert max(map(abs, errors)) < 0.04
@@ -178,14 +178,14 @@ def test_what_nothing_proposed_counts_beyond_chance_only(core: str, request: pyt
     whole = [packed(document(5000 + n, 1800), short) for n in range(20)]
     part = [packed(document(6000 + n, 300), short[:40]) for n in range(20)]
     phrase = packed(short[:4])
-    assert all(one.a_in_b == 1 for one in verdict.judge_unproposed(phrase, part, bits, 400))
-    assert verdict.judge_unproposed(phrase, unrelated, bits, 2000) == [verdict.NOTHING] * 2000
-    found = verdict.judge_unproposed(packed(short), [*unrelated, *whole, *part], bits, 2040)
-    assert found[:2000] == [verdict.NOTHING] * 2000
+    assert all(one.a_in_b == 1 for one in judging.judge_unproposed(phrase, part, bits, 400))
+    assert judging.judge_unproposed(phrase, unrelated, bits, 2000) == [judging.NOTHING] * 2000
+    found = judging.judge_unproposed(packed(short), [*unrelated, *whole, *part], bits, 2040)
+    assert found[:2000] == [judging.NOTHING] * 2000
     assert all(0.7 < one.a_in_b <= 1 for one in found[2000:2020])
     assert all(0.2 < one.a_in_b < 0.5 for one in found[2020:])
-    by_chance = verdict.judge_many(packed(short), unrelated, bits)
-    assert sum(one.containment >= verdict.PART for one in by_chance) > 50
+    by_chance = judging.judge_many(packed(short), unrelated, bits)
+    assert sum(one.containment >= judging.PART for one in by_chance) > 50
 
 
 @pytest.mark.usefixtures("pure")
@@ -194,8 +194,8 @@ def test_a_verdict_is_the_same_from_both_sides() -> None:
         posted.prepare(sketch(document(side, size, 0.6), TEXT), TEXT, DEFAULT)[0]
         for side, size in ((1, 300), (2, 4000))
     )
-    assert verdict.judge(a, b, mantissa(TEXT)) == verdict.judge(b, a, mantissa(TEXT)).turned()
-    assert verdict.judge(a, a, mantissa(TEXT)) == Estimate(1.0, 1.0, 1.0)
+    assert judging.judge(a, b, mantissa(TEXT)) == judging.judge(b, a, mantissa(TEXT)).turned()
+    assert judging.judge(a, a, mantissa(TEXT)) == Estimate(1.0, 1.0, 1.0)
 
 
 def test_restored_sketches_compare_as_they_did_before() -> None:
@@ -218,14 +218,14 @@ def test_similar_documents_share_a_key(scheme: Scheme) -> None:
 
 JUDGED = """
 from clusterd_consumer.core import compiled
-from clusterd_consumer.postings import posted, verdict
+from clusterd_consumer.postings import posted, judging
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_crawler.core import compiled as crawler
 from clusterd_crawler.sketch import TEXT, sketch_text
 pages = [sketch_text(" ".join(f"w{n}" for n in range(first, first + 900)), TEXT) for first in (0, 300)]
 one, two = (posted.prepare(page, TEXT, DEFAULT)[0] for page in pages)
 print([core is None for core in (crawler.CORE, compiled.CORE, compiled.BUCKETS, compiled.REPLIES)])
-print(one.hex(), two.hex(), verdict.judge(one, two, mantissa(TEXT)))
+print(one.hex(), two.hex(), judging.judge(one, two, mantissa(TEXT)))
 """
 
 

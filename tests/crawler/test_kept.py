@@ -6,11 +6,12 @@ import gc
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import scrapy
-from clusterd_crawler.crawling.requests.kept import PORTION, Kept, KeptOut, pack, under
+from clusterd_crawler.crawling.requests.kept import PORTION, Kept, KeptOut, pack
 
 
 class Spider(scrapy.Spider):
@@ -137,7 +138,7 @@ def test_another_rule_may_take_over(tmp_path: Path) -> None:
     spider = Spider()
     entry = kept_out(spider, 1)
     kept = Kept(spider, tmp_path, disk_bytes=10)
-    kept.add(under(entry, "r2"))
+    kept.add(replace(entry, rule="r2"))
     assert kept.take({"r1"}) == []
     assert [found.request for found in kept.take({"r2"})] == [entry.request]
 

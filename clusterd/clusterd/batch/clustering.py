@@ -22,8 +22,8 @@ from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 
+from clusterd_consumer.postings.judging import judge_many
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
-from clusterd_consumer.postings.verdict import judge_many
 from clusterd_crawler.sketch import PROFILES, Sketch
 
 from clusterd.batch.collection import Collection

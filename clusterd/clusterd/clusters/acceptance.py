@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.clusters.contract import Policy
-
-#: Most members of the loosest clusters of its hits that one question looks at.
-WALKED: Final = 10_000
 
 
 def accepts(policy: Policy, verdict: Estimate) -> bool:

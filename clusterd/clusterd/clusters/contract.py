@@ -19,6 +19,8 @@ from clusterd_crawler.sketch import Sketch, StreamSketch
 #: What a policy may be called: its name stands in names of clusters, alerts and metrics.
 POLICY_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 POLICY_NAME_IS: Final = "a name has letters, digits, _ and - only, and begins with a letter"
+#: Most members of the loosest clusters of its hits that one question looks at.
+WALKED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)

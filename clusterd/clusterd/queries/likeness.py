@@ -2,15 +2,15 @@
 
 An index cuts the values of its sketches, so that different ones agree by chance: of two pages of 5,000 words that share
 nothing the plain ratios say r = .037 and c = .07. So where one of the two comes from an index, both are judged as the
-stream judges them, corrected for that (`clusterd_consumer.postings.verdict`): a question and a cluster say the same.
+stream judges them, corrected for that (`clusterd_consumer.postings.judging`): a question and a cluster say the same.
 """
 
 from __future__ import annotations
 
+from clusterd_consumer.postings.judging import judge
 from clusterd_consumer.postings.posted import prepare
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_consumer.postings.stored import Restored
-from clusterd_consumer.postings.verdict import judge
 from clusterd_consumer.resemblance import NOTHING, Estimate, estimate
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch
 

@@ -102,7 +102,7 @@ def beyond_chance(expected: float, pages: int, deviations: float = DEVIATIONS) -
 
 
 def is_chance(shared: float, expected: float, pages: int) -> bool:
-    """Whether chance may bring one of so many pages this many values in common (Chernoff's bound, as in `verdict`).
+    """Whether chance may bring one of so many pages this many values in common (Chernoff's bound, as in `judging`).
 
     Deviations do not tell where less than one is expected, as of short pages.
     """

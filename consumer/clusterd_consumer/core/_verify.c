@@ -2,7 +2,7 @@
  *
  * pack(streams, bits, sampled, profile, prefix, small_prefix, small, modulus) -> [(stored, keys)]: postings/stored.py has
  * the byte layout, postings/posted.py the keys. keys(stored, ...): the same keys again.
- * judge(query, candidates, bits) -> [(resemblance, a in b, b in a)]: postings/verdict.py. Cost: O(n), a word at a time.
+ * judge(query, candidates, bits) -> [(resemblance, a in b, b in a)]: postings/judging.py. Cost: O(n), a word at a time.
  */
 #include "numbers.h"
 

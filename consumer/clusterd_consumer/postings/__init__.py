@@ -2,7 +2,7 @@
 
 `stored`    values ⇄ the bytes that an index keeps of a sketch
 `posted`    the keys under which a sketch is posted and looked up: prefix and modulus, or super-shingles
-`verdict`   two stored sketches → resemblance, containment
+`judging`   two stored sketches → resemblance, containment
 `scheme`    the settings of the three
 `buckets`   keys → the bytes of posting lists, written and read by native commands of Redis; `redis_lists` sends them
 `lists`     posting lists in memory

@@ -3,7 +3,7 @@
 A value is cut to a floating-point number: its bit length and the first bits after its leading one (11 for MIN_400).
 Unlike low bits, that keeps the order of the permutation, so two cut sketches are still brought to the lower of their
 thresholds; unlike a fixed scale, equal values are cut to equal **codes** whatever the length of their documents.
-Two different values of one octave agree by chance once in 2^11; `verdict` corrects for it.
+Two different values of one octave agree by chance once in 2^11; `judging` corrects for it.
 
     code(v) = v                                   where v < 2^(b+1)
             = (e - 1 - b) * 2^b + (v >> e - 1 - b)    otherwise;  e = bit length of v, b = mantissa bits

@@ -22,9 +22,9 @@ from clusterd_crawler.core import compiled
 from clusterd_crawler.crawling.collector import Frozen
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.counting import Counting
+from clusterd_crawler.crawling.crawl_id import identify
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.crawling.event_loop import EventLoop
-from clusterd_crawler.crawling.identity import identify
 from clusterd_crawler.crawling.meeting import Meeting
 from clusterd_crawler.crawling.older_scrapy import run_in_thread
 from clusterd_crawler.crawling.pages.download_places import DownloadPlaces

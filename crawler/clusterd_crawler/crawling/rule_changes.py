@@ -13,7 +13,7 @@ from clusterd_crawler import signals
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.older_scrapy import run_in_thread, sleep
 from clusterd_crawler.crawling.requests.decisions import Decisions
-from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, under
+from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.urls import canonical, registrable
@@ -289,7 +289,7 @@ class RuleChanges:
                 await sleep(LOOK_SECONDS)
             skip = None if self._closing else self._decide(kept, counted)
             if self._closing or (skip is not None and not skip.explore):
-                await self.keep(kept if skip is None else under(kept, skip.rule))
+                await self.keep(kept if skip is None else replace(kept, rule=skip.rule))
             else:
                 self._fetch(kept)
             if number % AT_ONCE == 0:

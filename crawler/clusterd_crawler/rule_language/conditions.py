@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from clusterd_crawler.rules import FIRST_COMPONENT, Condition, Key
-from clusterd_crawler.urls import Url
+from clusterd_crawler.urls import Url, in_query
 
 Check = Callable[[Url], bool]
 Reader = Callable[[Url], str | None]
@@ -133,7 +133,9 @@ def compile_condition(condition: Condition) -> Check:
         allowed = frozenset([*values, None])
         return lambda url: read(url) in allowed
     if test == "any":
-        return _has_query(key.name) if key == Key(key.name) and _is_query(key) else lambda url: read(url) is not None
+        return (
+            _has_query(key.name) if key == Key(key.name) and in_query(key.name) else lambda url: read(url) is not None
+        )
     if test == "absent":
         return lambda url: read(url) is None
     if test == "numbered":
@@ -141,10 +143,6 @@ def compile_condition(condition: Condition) -> Check:
         return lambda url: (value := read(url)) is not None and found(value) is not None
     pattern = values[0]
     return lambda url: (value := read(url)) is not None and stars(pattern, value) is not None
-
-
-def _is_query(key: Key) -> bool:
-    return bool(key.name) and not key.name.startswith(";")
 
 
 def _has_query(name: str) -> Check:

@@ -25,8 +25,8 @@ from typing import Final, NamedTuple
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rule_language.conditions import Check, compile_condition, deep_tokens
 from clusterd_crawler.rule_language.edits import Applied, Edited, EditFunction, compile_edit
-from clusterd_crawler.rules import FIRST_COMPONENT, HOST, LIVE, Condition, Key, Rule, RuleSet
-from clusterd_crawler.urls import UNNAMED, Url, canonical, host_of, parse, registrable
+from clusterd_crawler.rules import FIRST_COMPONENT, HOST, LIVE, Condition, Rule, RuleSet
+from clusterd_crawler.urls import UNNAMED, Url, canonical, host_of, in_query, parse, registrable
 
 #: Most passes over the rules before a URL counts as one on which they contradict each other.
 PASSES: Final = 6
@@ -66,7 +66,10 @@ class CompiledRule:
         tokens = {c.key: deep_tokens(c) for c in rule.context if c.test in {"like", "numbered"}}
         self.edits: tuple[EditFunction, ...] = tuple(compile_edit(edit, rule, tokens) for edit in rule.transformation)
         #: It only takes query pairs away: what is left of a canonical URL without escapes is canonical.
-        self.plain = all(edit.op == "delete" and _in_query(edit.key) for edit in rule.transformation)
+        self.plain = all(
+            edit.op == "delete" and in_query(edit.key.name) and not (edit.key.deep or edit.key.deep_end)
+            for edit in rule.transformation
+        )
 
     def apply(self, url: Url) -> Applied:
         """Edit the URL in place where the context holds; say whether anything changed, or name the family."""
@@ -96,15 +99,11 @@ def _check(condition: Condition) -> Check:
     return compile_condition(condition)
 
 
-def _in_query(key: Key) -> bool:
-    return bool(key.name) and not key.name.startswith(";") and not key.deep and not key.deep_end
-
-
 def _handles(rule: Rule) -> Iterable[Handle]:
     """Yield everything without which the rule cannot change a URL."""
     for condition in rule.context:
         key = condition.key
-        if key.name and not key.name.startswith(";") and condition.test not in ASK_NO_KEY:
+        if in_query(key.name) and condition.test not in ASK_NO_KEY:
             yield ("q", key.name)
             if condition.test == "is":
                 yield ("v", key.name, condition.values[0])
@@ -115,7 +114,7 @@ def _handles(rule: Rule) -> Iterable[Handle]:
                 yield (-key.end, condition.values[0])
     if len(rule.transformation) == 1 and rule.transformation[0].op == "delete":
         name = rule.transformation[0].key.name
-        if name and not name.startswith(";"):
+        if in_query(name):
             yield ("q", name)
 
 
@@ -127,8 +126,8 @@ def _any_of(rule: Rule) -> Iterable[Handle]:
     if paths:
         index = next(c.key.start for c in rule.context if c.test == "in" and c.values is paths[0])
         return [(index, value) for value in paths[0]]
-    names = [edit.key.name for edit in rule.transformation if edit.op == "delete" and edit.key.name]
-    if len(names) == len(rule.transformation) and not any(name.startswith(";") for name in names):
+    names = [edit.key.name for edit in rule.transformation if edit.op == "delete" and in_query(edit.key.name)]
+    if len(names) == len(rule.transformation):
         return [("q", name) for name in names]
     return []
 

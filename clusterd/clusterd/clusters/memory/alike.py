@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
+from clusterd_consumer.postings.judging import judge, judge_many, judge_unproposed
 from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.posted import carries, lookup_keys, prepare
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import judge, judge_many, judge_unproposed
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
-from clusterd.clusters.acceptance import WALKED, accepts
-from clusterd.clusters.contract import Hit, Policy
+from clusterd.clusters.acceptance import accepts
+from clusterd.clusters.contract import WALKED, Hit, Policy
 from clusterd.clusters.memory.contents import Content, Fetch, neighbours, urls_of
 from clusterd.clusters.memory.forest import Forest
 

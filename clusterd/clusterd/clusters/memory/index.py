@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Literal
 
+from clusterd_consumer.postings.judging import alike_of, judge_many
 from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.posted import keys_of, prepare, super_keys
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
-from clusterd_consumer.postings.verdict import alike_of, judge_many
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from clusterd_consumer.postings.judging import judge_many
 from clusterd_consumer.postings.posted import lookup_keys, prepare
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import judge_many
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 
 from clusterd.clusters.contract import Hit

@@ -76,6 +76,12 @@ class Homes:
             groups.setdefault(self.place_of(number), []).append(item)
         return groups
 
+    def hand(self, script: Script, numbered: Iterable[tuple[int, bytes]]) -> None:
+        """Run a function in the home of each number, with all that is packed for that home; nowhere without any."""
+        groups = self.by_home(numbered)
+        if groups:
+            self.each(script, {place: (b"".join(of),) for place, of in groups.items()})
+
     def each(self, script: Script, arguments: Mapping[int, Sequence[Any]]) -> dict[int, Any]:
         """Run a function in several homes at once; return what each replies."""
         replies = self._calls.ask([self.all[place].function(script, *given) for place, given in arguments.items()])

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import mmh3
 import numpy as np
+from clusterd_consumer.postings.judging import alike_of, judge, judge_many
 from clusterd_consumer.postings.posted import Keys, keys_of, prepare_all, super_keys
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import alike_of, judge, judge_many
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, TEXT, Sketch
 

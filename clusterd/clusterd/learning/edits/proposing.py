@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
 from typing import Final, TypeVar
 
+from clusterd_crawler.urls import in_query
+
 from clusterd.learning.evidence.columns import Rows
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
@@ -68,13 +70,14 @@ def _beside_plain(snapshot: Snapshot, rows: Rows) -> Iterator[Beside]:
     written = dict.fromkeys(path for path, shape in zip(paths, shapes, strict=True) if shape == ())
     plain = [parts for parts in (path.split("/") for path in written) if len(parts) <= PARTS]
     for row, path, shape in zip(rows.tolist(), paths, shapes, strict=True) if plain else ():
-        if shape and len(shape) <= PARTS and all(_is_plain(key) for key in shape):
+        if shape and len(shape) <= PARTS and all(is_plain(key) for key in shape):
             pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
             yield from ((path, pairs, parts) for parts in plain)
 
 
-def _is_plain(key: ColumnKey) -> bool:
-    return bool(key[0]) and not key[0].startswith(";") and key[1] == 1
+def is_plain(key: ColumnKey) -> bool:
+    """Whether a parameter stands in the query, and is the first of its name there."""
+    return in_query(key[0]) and key[1] == 1
 
 
 def by_values(

@@ -20,6 +20,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import chosen_of, renumber, reshape
+from clusterd.learning.edits.proposing import is_plain
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, without
 from clusterd.learning.evidence.snapshot import LiveColumn, Snapshot
@@ -193,7 +194,7 @@ class Plans:
         if len(more) != 1 or len(less) > 2:
             return None
         shared = tuple([key for key in fixed if key in referring])
-        named = all(key[0] and not key[0].startswith(";") and key[1] == 1 for key in (*shared, *less, more[0]))
+        named = all(is_plain(key) for key in (*shared, *less, more[0]))
         return Plan(more[0], less, shared) if named else None
 
 

@@ -24,6 +24,7 @@ from typing import Final
 
 from clusterd_crawler.rule_language.edits import written
 from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.edit import PathEdit, Rewrite
 from clusterd.learning.edits.proposing import ValuePair, by_values
@@ -74,7 +75,7 @@ def form_spaces(snapshot: Snapshot) -> Iterator[Respell]:
     """Yield the edits of parameters that have spaces in both of the ways in which forms write them."""
     for key, column in snapshot.columns.items():
         texts = column.column.texts
-        if not key[0] or key[0].startswith(";") or len(texts) > VALUES:
+        if not in_query(key[0]) or len(texts) > VALUES:
             continue
         if all(any(space in text for text in texts) for space in SPACES):
             yield spaces(key, ESCAPED)

@@ -25,6 +25,7 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.urls import in_query
 
 from clusterd.learning.evidence.columns import Flags, Hashes, Rows, by_number, distinct
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
@@ -151,7 +152,7 @@ def _is_open(values: Rows) -> bool:
 def _proposal(
     snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int, novel: Flags, crawl: str
 ) -> Proposal | None:
-    if not shape or any(not name or name.startswith(";") for name, _ in shape):
+    if not shape or not all(in_query(name) for name, _ in shape):
         return None
     path = snapshot.evidence.paths.items[int(snapshot.path[run[0]])]
     conditions = [Condition(Key(), "is", (path,)), Condition(Key(), "only", tuple(sorted({key[0] for key in shape})))]

@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key, component
+from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.edit import PathEdit
 from clusterd.learning.evidence.columns import Flags, Hashes, Rows, distinct
@@ -163,7 +164,7 @@ def _family(snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: li
 def _query_of(snapshot: Snapshot, row: int) -> list[Condition] | None:
     """Return the conditions that say a page's query, value by value; None where they cannot be written."""
     shape = snapshot.shape_of(row)
-    if any(not name or name.startswith(";") for name, _ in shape):
+    if not all(in_query(name) for name, _ in shape):
         return None
     said = said_of(snapshot, [(key, snapshot.values(key)[[row]]) for key in shape])
     return None if said is None else [*said, Condition(Key(), "only", tuple(sorted({name for name, _ in shape})))]

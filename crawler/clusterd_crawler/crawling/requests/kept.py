@@ -21,7 +21,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -273,8 +273,3 @@ def _append(path: Path, packed: bytes) -> None:
         with suppress(OSError):
             os.truncate(path, whole)
         raise
-
-
-def under(kept: KeptOut, rule: str) -> KeptOut:
-    """Return the same request as kept out by another rule."""
-    return replace(kept, rule=rule)

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from clusterd_consumer.redis_scripts import packed_numbers
 
-from clusterd.clusters.acceptance import WALKED
+from clusterd.clusters.contract import WALKED
 from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, TEXTS, VERSIONS, Home
 from clusterd.clusters.redis.homes import OWN, Homes

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
+from clusterd_consumer.postings.judging import judge
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import mantissa
-from clusterd_consumer.postings.verdict import judge
 from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.sketch import PROFILES
 

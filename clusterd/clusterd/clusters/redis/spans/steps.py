@@ -193,9 +193,7 @@ class Spans(Standings):
 
     def cut(self, edges: Iterable[tuple[int, int]]) -> None:
         """Take neighbours in other homes from these contents' edges."""
-        groups = self._homes.by_home((content, struct.pack("<II", content, other)) for content, other in edges)
-        if groups:
-            self._homes.each(CUT, {place: (b"".join(group),) for place, group in groups.items()})
+        self._homes.hand(CUT, ((content, struct.pack("<II", content, other)) for content, other in edges))
 
     def _bring_together(self, stand: Mapping[Pair, tuple[int, int]], roots: Mapping[int, Span], eras: Eras) -> None:
         """Go one step on with each pair: make a span, make a cluster part of it, or put one under the other."""

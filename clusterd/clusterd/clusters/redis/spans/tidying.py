@@ -10,8 +10,8 @@ list of what is due, or, of the one home that matters, how often that has happen
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from clusterd.clusters.redis.home import LEAD, RELEASE, SHUT
 from clusterd.clusters.redis.homes import Homes
@@ -50,10 +50,11 @@ class Tidier:
         self._shut([(span, CLOSE, 0) for span in tops])
         self._spans.advance()  # from here on nobody adds to what is shut, nor to what was put under others
         joined = self._homes.ask("GET", "merged")
-        now = self._due_of(MOVED)
+        now = {TWO.unpack(entry)[1] for of in self._spans.due(0).values() for entry in of if entry[0] == MOVED}
         self._hand_over(now)
         roots = self._spans.roots(now)
-        self._send_pairs(LEAD, {span: (span, roots[span].number) for span in now if roots[span].number != span})
+        led = ((span, roots[span].number) for span in now if roots[span].number != span)
+        self._homes.hand(LEAD, ((pair[0], struct.pack("<II", *pair)) for pair in led))
         self._shut([(span, FORGET_MOVED, 0) for span in moved])
         again = self._dissolve(tops, joined)
         stays = {span for span, top in top_of.items() if top in again}
@@ -64,9 +65,6 @@ class Tidier:
             }
         )
         return True
-
-    def _due_of(self, kind: int) -> set[int]:
-        return {TWO.unpack(entry)[1] for of in self._spans.due(0).values() for entry in of if entry[0] == kind}
 
     def _hold(self, parts: Iterable[tuple[int, int, int]]) -> None:
         """Let the spans of parts (span, home, policy) know of these: a span's record may have been lost."""
@@ -131,11 +129,4 @@ class Tidier:
         return again
 
     def _shut(self, what: Iterable[tuple[int, int, int]]) -> None:
-        groups = self._homes.by_home((one[0], SHUTTING.pack(*one)) for one in what)
-        if groups:
-            self._homes.each(SHUT, {place: (b"".join(of),) for place, of in groups.items()})
-
-    def _send_pairs(self, script: Any, pairs: Mapping[int, tuple[int, int]]) -> None:
-        groups = self._homes.by_home((number, struct.pack("<II", *pair)) for number, pair in pairs.items())
-        if groups:
-            self._homes.each(script, {place: (b"".join(of),) for place, of in groups.items()})
+        self._homes.hand(SHUT, ((one[0], SHUTTING.pack(*one)) for one in what))

@@ -53,6 +53,27 @@ def test_a_wall_takes_the_rest_of_its_row_along_but_what_always_showed_one_page(
     assert walled([*articles(0, LONG), *forms, *wall[:ROW], *more, *articles(400, LONG)]) == []
 
 
+def named(number: int) -> str:
+    """Return a word without digits for each number."""
+    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
+@pytest.mark.parametrize("form", ["/{}/{}", "/{}/{}/index.html?print=1", "/{}/list?p={}"])
+def test_a_wall_is_told_on_a_site_of_many_folders(form: str) -> None:
+    # Given folders each of which has a page or two …
+    pages = [(H + form.format(named(n % 70), n), 1_000 + n) for n in range(3 * LONG)]
+    wall = [(url, WALL) for url, _ in pages[LONG : LONG + ROW]]
+    assert walled([*pages[:LONG], *wall, *pages[2 * LONG :]]) == [url for url, _ in wall]
+
+
+@pytest.mark.parametrize("form", ["/{}/edit", "/{}/page?action=edit", "/{}/page?action=edit&x={}", "/{}/{}/edit"])
+def test_a_family_of_many_folders_that_is_one_page_is_no_wall(form: str) -> None:
+    others = ["/{}/history", "/{}/page?action=history", "/{}/page?action=history&x={}", "/{}/{}/history", "/{}/{}"]
+    pages = [(H + other.format(named(n), n), 5_000 + 10 * n + at) for n in range(LONG) for at, other in enumerate(others)]
+    family = [(H + form.format(named(n), n), WALL) for n in range(200)]
+    assert walled([*pages[:LONG], *family, *pages[LONG:]]) == []
+
+
 def test_around_its_edges_pages_may_mix() -> None:
     # Given a wall of which 16 requests were under way when it began, and as many when it ended …
     pages = [*articles(0, LONG), *articles(200, 2 * ROW, WALL), *articles(400, LONG)]

@@ -6,7 +6,8 @@ always show by time: a row is a wall where
 - its content was met nowhere before, under `ROW` URLs and more, a third and more of what came meanwhile showed it
   (around its edges pages mix that were asked for at once; `MIXED` at most), and then `GAP` pages in a row did not;
 - a third and more of it is of kinds that showed ever new contents before the row, and something else since. A kind is a
-  folder or a path, whatever its numbers, with certain query names, or a folder with a value of a parameter. What always
+  folder, a path, or a last component in any folder as deep, with certain query names, whatever their numbers; or a value
+  of a parameter in a folder, or in any as deep. (Of a site of many folders each has too few pages to tell.) What always
   shows one page, as a family does or an exhausted calendar, is of a kind that does not.
 
 Its pages are returned, but those of kinds that are known to show few contents. A wall that comes again is one again,
@@ -198,11 +199,12 @@ def _bits_of(content: int) -> int:
 
 
 def _kinds(url: str) -> tuple[int, ...]:
-    """Return hashes of the kinds of a URL."""
+    """Return hashes of the kinds of a URL: in its folder, and in any folder as deep."""
     path, _, query = url.partition("?")
     path = _NUMBER.sub("0", path)
     folder = path.rstrip("/").rpartition("/")[0]
     pairs = query.split("&") if query else []
     names = tuple(sorted({query_pair(pair)[0] for pair in pairs}))
-    values = (hash((folder, pair)) for pair in pairs[:PAIRS] if not _OF_FEW.search(pair))
-    return tuple(dict.fromkeys((hash((folder, names)), hash((path, names)), *values)))
+    depth, last = path.count("/"), path.rpartition("/")[2]
+    values = [hash((place, pair)) for pair in pairs[:PAIRS] if not _OF_FEW.search(pair) for place in (folder, depth)]
+    return tuple(dict.fromkeys((hash((folder, names)), hash((path, names)), hash((depth, last, names)), *values)))

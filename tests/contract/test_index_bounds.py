@@ -183,6 +183,30 @@ def test_crowded_pages_that_come_and_go_join_what_is_alike_and_leave_no_entry(
         index.close()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_policy_that_is_added_later_is_built_of_crowded_pages_in_memory_as_on_redis(
+    redis_url: str, prefix: str, seed: int
+) -> None:
+    """By what each page is posted by, not only by the latest of the lists that all pages stand in."""
+    dice = random.Random(seed)
+    crawl = []
+    for number in range(60):
+        own = 100 * dice.randrange(100, 120)
+        crawl.append(page(f"http://h{number}.example/", 1, [*range(60), *range(own, own + 20 + dice.randrange(3, 20))]))
+    scheme, strict = Scheme(bound=4, latest=1), [one for one in DEFAULT_POLICIES if one.name != "related"]
+    indexes: list[Index] = [MemoryIndex(strict, scheme), RedisIndex(redis_url, prefix, strict, scheme=scheme)]
+    (added,) = set(DEFAULT_POLICIES) - set(strict)
+    for index in indexes:
+        for one in crawl:
+            index.apply([one])
+        index.add_policy(added)
+        settled(index)
+    in_memory, on_redis = (partition(index) for index in indexes)
+    assert in_memory == on_redis
+    assert 60 > len(on_redis["near"]) > len(on_redis["related"])
+    indexes[1].close()
+
+
 def entries(url: str, prefix: str) -> int:
     """Return how many entries and common lists the posting lists hold."""
     with connect(url) as client:

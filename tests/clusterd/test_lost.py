@@ -268,6 +268,16 @@ class TestChangesAfterRetention:
         site.index.expire(15 * DAY)  # between two sweeps
         assert [(one.from_sweep, one.appeared) for one in queries.changes(site.index, TEXT)] == [("2", 0)]
 
+    def test_nor_are_two_whose_beginnings_were_forgotten_since_they_ran_at_once(self, site: Site) -> None:
+        """As where one crawler fetches a host's pages from Monday to Friday, another one from Tuesday to Saturday."""
+        for sweep, begun in (("daily", 10), ("weekly", 11), ("later", 30), ("last", 50)):
+            for number in range(10):
+                site.add(f"https://old.example/{number}", words(number), sweep, begun * DAY + number * DAY // 2)
+        told = [(one.from_sweep, one.appeared) for one in queries.changes(site.index, TEXT)]
+        assert told == [("daily", 0), ("weekly", 0), ("later", 0)]
+        site.index.expire(13 * DAY)
+        assert [(one.from_sweep, one.appeared) for one in queries.changes(site.index, TEXT)] == [("later", 0)]
+
     def test_a_sweep_of_which_versions_were_forgotten_is_not_compared(self, site: Site) -> None:
         # Given: four sweeps of ten pages, of which one vanishes each time.
         for sweep in range(1, 5):

@@ -183,6 +183,61 @@ def test_crowded_pages_that_come_and_go_join_what_is_alike_and_leave_no_entry(
         index.close()
 
 
+@pytest.mark.parametrize("kind", ["memory", "redis", "homes"])
+def test_pages_with_a_long_notice_find_their_near_duplicates_among_others(
+    redis_url: str, prefix: str, kind: str
+) -> None:
+    """Of 100 pairs 92 do; without super-shingles, as hardly a list is not of the notice, 74 would."""
+    scheme = Scheme(bound=4, latest=1)
+    together = matched = 0
+    for crawl in range(5):
+        index: Index = MemoryIndex(DEFAULT_POLICIES, scheme)
+        if kind != "memory":
+            index = RedisIndex(redis_url, f"{prefix}{crawl}:", scheme=scheme, shards=SHARDS if kind == "homes" else 1)
+        made = []
+        for number in range(60):
+            own = 10**6 * (crawl + 1) + 100 * (number % 40)  # the last 20 are the first once more, with a few words
+            words = [*range(10**6 * crawl, 10**6 * crawl + 120), *range(own, own + 15)]
+            made.append(
+                page(f"http://h.example/{number}", 1, words + [own + 50 + at for at in range(number // 40 * 4)])
+            )
+        for one in made[:40]:
+            index.apply([one])
+        matched += sum(hit is not None and hit.url == made[n].url for n, hit in enumerate(index.matches(made[40:])))
+        for one in made[40:]:
+            index.apply([one])
+        near = partition(index)["near"]
+        assert {len(cluster) for cluster in near} == {1, 2}  # a notice alone makes no near duplicates
+        together += sum({made[n].url, made[40 + n].url} in near for n in range(20))
+        index.close()
+    assert together >= 85
+    assert matched >= 85
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_policy_that_is_added_later_is_built_of_crowded_pages_in_memory_as_on_redis(
+    redis_url: str, prefix: str, seed: int
+) -> None:
+    """By what each page is posted by, not only by the latest of the lists that all pages stand in."""
+    dice = random.Random(seed)
+    crawl = []
+    for number in range(60):
+        own = 100 * dice.randrange(100, 120)
+        crawl.append(page(f"http://h{number}.example/", 1, [*range(60), *range(own, own + 20 + dice.randrange(3, 20))]))
+    scheme, strict = Scheme(bound=4, latest=1), [one for one in DEFAULT_POLICIES if one.name != "related"]
+    indexes: list[Index] = [MemoryIndex(strict, scheme), RedisIndex(redis_url, prefix, strict, scheme=scheme)]
+    (added,) = set(DEFAULT_POLICIES) - set(strict)
+    for index in indexes:
+        for one in crawl:
+            index.apply([one])
+        index.add_policy(added)
+        settled(index)
+    in_memory, on_redis = (partition(index) for index in indexes)
+    assert in_memory == on_redis
+    assert 60 > len(on_redis["near"]) > len(on_redis["related"])
+    indexes[1].close()
+
+
 def entries(url: str, prefix: str) -> int:
     """Return how many entries and common lists the posting lists hold."""
     with connect(url) as client:

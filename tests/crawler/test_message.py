@@ -122,6 +122,13 @@ def test_a_body_of_any_bytes_is_refused_or_means_itself(body: bytes) -> None:
         assert decode(encode(message)) == message
 
 
+def test_what_follows_a_message_within_its_frame_is_refused() -> None:
+    """It may be a field of a version to come: what is read without it would mean something else."""
+    longer = encode(PAGE)[:-4] + b"x"
+    with pytest.raises(MessageError, match="1 bytes too many"):
+        decode(longer + struct.pack("<I", zlib.crc32(longer)))
+
+
 def test_every_truncation_is_refused() -> None:
     raw = encode(PAGE)
     for size in range(len(raw)):

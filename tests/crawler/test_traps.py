@@ -46,6 +46,33 @@ def test_pages_that_are_fetched_again_make_no_trap() -> None:
     assert known.traps.noticed() == []
 
 
+@pytest.mark.parametrize("forgotten", ["it failed", "the oldest of too many", "of another crawl"])
+def test_a_trap_stays_one_when_one_of_the_pages_that_show_the_same_is_forgotten(forgotten: str) -> None:
+    limit = RUN if forgotten == "the oldest of too many" else 10 * RUN
+    known = KnownPages(explore=0, limit=limit, guard="cut")
+    known.fetched("http://h.com/old", 0, content=5, earlier=True)
+    for number in range(RUN + 1):
+        known.fetched(f"http://h.com/cal/{number}", number, content=5)
+    if forgotten != "the oldest of too many":
+        gone = "http://h.com/cal/7" if forgotten == "it failed" else "http://h.com/old"
+        known.fetched(gone, 999, good=False)
+    known.fetched("http://h.com/cal/9998", 1000, content=5)
+    assert known.decide("http://h.com/cal/9999", 1000) is not None
+    assert known.reopened() == set()
+
+
+@pytest.mark.parametrize("again", [1, 3])
+def test_what_only_forgotten_pages_showed_is_new_again(again: int) -> None:
+    """However often a page was fetched: no more contents are kept than pages."""
+    known = KnownPages(explore=0)
+    known.fetched("http://h.com/other", 0, content=6)
+    for at in range(again):
+        known.fetched("http://h.com/page", at, content=5)
+    known.fetched("http://h.com/page", 999, good=False)
+    (held,) = known._hosts.values()
+    assert list(held.contents) == [6]
+
+
 def test_something_new_opens_a_trap_again() -> None:
     guard = TrapGuard("cut")
     for _ in range(2):

@@ -8,7 +8,8 @@ the time from its first known fetch to its last. What a crawl skipped counts as 
 
 A sweep is a label, a crawl or a day (`timeline`). One that began before what retention has forgotten is whole no more:
 of its pages those are left that no later sweep has, and nothing is told of what came after it. Nor is it of the first
-sweep behind that time, where it begins sooner after it than a sweep of the host takes: its beginning may be forgotten.
+sweep behind that time, where it begins sooner after it than a sweep of the host takes: its beginning may be forgotten,
+and that of whatever else was fetched meanwhile.
 
 Cost: one reading of each revised, lost and new page's sketch.
 """
@@ -80,9 +81,9 @@ def _whole(search: Search, forgotten: int) -> set[str]:
     begun = {sweep: min(of) for sweep, of in times.items() if min(of) >= forgotten}
     longest = max((max(of) - min(of) for of in times.values()), default=0)
     first = min(begun, key=begun.__getitem__, default="")
-    if first and begun[first] - forgotten < longest:
-        del begun[first]
-    return set(begun)
+    if not first or begun[first] - forgotten >= longest:
+        return set(begun)
+    return {sweep for sweep, at in begun.items() if at > max(times[first])}
 
 
 def _between(search: Search, start: str, end: str) -> Changes:

@@ -34,8 +34,9 @@ class HostPages:
     pages: dict[str, Plain] = field(default_factory=dict)
     #: Hash of a key → the page fetched last under it.
     keys: dict[int, Plain] = field(default_factory=dict)
-    #: What its pages showed. (A dictionary of numbers is nothing to the garbage collector; a set is.)
-    contents: dict[int, None] = field(default_factory=dict)
+    #: What its pages showed to this crawl → how many of them. (A dictionary of numbers is nothing to the garbage
+    #: collector.)
+    contents: dict[int, int] = field(default_factory=dict)
     leading: Leading | None = None
     standing: Standing | None = None
     #: Hash of a key's hash, a reader and a session → a page that was fetched for them, before others of the key were.
@@ -89,6 +90,11 @@ class HostPages:
         if self.walls is NO_WALLS:
             self.walls = Walls()
         return self.walls
+
+    def count(self, content: int, before: KnownPage | None) -> None:
+        """Count what a page shows; ``before``: the page as it was known, which may have been counted by that."""
+        if before is None or before.earlier or before.content != content:
+            self.contents[content] = self.contents.get(content, 0) + 1
 
     def note_shown(self, url: str, content: int, is_new: bool) -> tuple[int, Sequence[str]]:
         """Note what a page shows; return a wall, and the URLs that turned out to have shown it (`Rows.add`)."""
@@ -190,9 +196,16 @@ class HostPages:
         _drop(self.shown, shown, kept)
         if self.names is not None:
             self.names.forget(page.url, names_of(page.names))
-        self.contents.pop(page.content, None)
+        self._forget_content(page)
         if self.leading is not None:
             self.leading.led.pop(page.url, None)
+
+    def _forget_content(self, page: KnownPage) -> None:
+        """Forget what a page showed, unless other pages show it, too: it is nothing new where it comes again."""
+        if not page.earlier and page.content in self.contents:
+            self.contents[page.content] -= 1
+            if not self.contents[page.content]:
+                del self.contents[page.content]
 
 
 def _drop(kept: dict[int, Plain] | None, key: int, page: Plain) -> None:

@@ -145,7 +145,7 @@ class KnownPages:
             if new and via:
                 self.led(via)
             walled = held.note_shown(url, content, new)
-            held.contents[content] = None
+            held.count(content, before)
         page = KnownPage(url, at, content, plain_names(names), earlier, served=plain_purpose(purpose))
         if before is not None and before.names != page.names and held.names is not None:
             held.names.forget(url, names_of(before.names))
@@ -166,7 +166,7 @@ class KnownPages:
                 self._forget(domain, url)
                 self._noting.doubted += 1
         if walled:
-            held.contents[wall] = None  # it stays known
+            held.count(wall, None)  # it stays known
 
     def differs(self, url: str, content: int) -> bool:
         """Whether the key of a URL has a page that shows something else, so that this content would tear it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from clusterd.learning.families.paths import DEPTH
 
 from tests.clusterd.learning.one_host import key, learned
 
@@ -61,6 +62,18 @@ def test_a_folder_whose_pages_differ_is_left_out() -> None:
     rules = learned(pages + [(f"wiki/p{n}?do=index", 1 if n else 500) for n in range(80)])
     assert key(rules, "alpha/p8001?do=index") == key(rules, "alpha/p8002?do=index")
     assert key(rules, "wiki/p8001?do=index") != key(rules, "wiki/p8002?do=index")
+
+
+def test_where_each_folder_has_a_page_that_differs_none_is_of_a_family() -> None:
+    pages = [(f"{folder}/p{n}?do=index", 1 if n else 500 + at) for at, folder in enumerate("abc") for n in range(80)]
+    rules = learned(pages)
+    assert all(key(rules, f"{folder}/p8001?do=index") != key(rules, f"{folder}/p8002?do=index") for folder in "abc")
+
+
+def test_paths_of_very_many_components_are_no_family() -> None:
+    folders = "/".join(map(str, range(DEPTH)))
+    rules = learned([*((f"{folders}/p{n}?do=login", WALL) for n in range(150)), *ARTICLES])
+    assert key(rules, f"{folders}/p8001?do=login") != key(rules, f"{folders}/p8002?do=login")
 
 
 def test_paths_of_another_depth_are_not_of_the_family() -> None:

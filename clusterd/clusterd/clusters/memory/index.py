@@ -124,27 +124,22 @@ class MemoryIndex:
 
     def _post(self, content: Content) -> tuple[str, float] | None:
         """Write first, then look up: post a content and join it with what it resembles. Return the best match."""
-        keys = keys_of(content.stored, content.profile, self._scheme).tolist()
-        verdicts = self._judge(content, self._lists.propose(keys, content.number))
-        if self._is_crowded(content, keys) and not alike_of(verdicts):
-            further = super_keys(content.stored, content.profile, self._scheme).tolist()
-            verdicts |= alike_of(self._judge(content, self._lists.propose(further, content.number)))
+        verdicts = self._verdicts(content)
         self._graph.join(content, verdicts)
         best = max(verdicts, key=lambda number: (verdicts[number].resemblance, -number), default=None)
         if best is None or not verdicts[best].resemblance:
             return None
         return urls_of(self._contents[best])[0], verdicts[best].resemblance
 
-    def _is_crowded(self, content: Content, keys: Sequence[int]) -> bool:
-        """Whether a content hardly stands in any list but common ones, by its keys."""
-        return self._scheme.is_crowded(len(keys), self._lists.common(keys, content.number))
-
-    def _posted_keys(self, content: Content) -> list[int]:
-        """Return all keys under which a content may stand."""
-        keys: list[int] = keys_of(content.stored, content.profile, self._scheme).tolist()
-        if self._is_crowded(content, keys):
-            keys += super_keys(content.stored, content.profile, self._scheme).tolist()
-        return keys
+    def _verdicts(self, content: Content) -> dict[int, Estimate]:
+        """Post a content, and return the verdicts on what that proposes; of a crowded one on what is alike, too."""
+        keys = keys_of(content.stored, content.profile, self._scheme).tolist()
+        verdicts = self._judge(content, self._lists.propose(keys, content.number))
+        common = self._lists.common(keys, content.number)
+        if self._scheme.is_crowded(len(keys), common) and not alike_of(verdicts):
+            further = super_keys(content.stored, content.profile, self._scheme).tolist()
+            verdicts |= alike_of(self._judge(content, self._lists.propose(further, content.number)))
+        return verdicts
 
     def _judge(self, content: Content, numbers: Sequence[int]) -> dict[int, Estimate]:
         others = [self._contents[number] for number in numbers if number != content.number]
@@ -162,7 +157,8 @@ class MemoryIndex:
         self._graph.count(content, -1)
         if not content.live:
             content.departed = True
-            self._lists.withdraw(self._posted_keys(content), content.number)
+            for keys in (keys_of, super_keys):
+                self._lists.withdraw(keys(content.stored, content.profile, self._scheme).tolist(), content.number)
             self._ghosts.append(content)
 
     # -- settling --------------------------------------------------------------------------------------------------
@@ -194,7 +190,7 @@ class MemoryIndex:
         """Look a content up again for a policy that was added after it had been posted."""
         content = self._contents.get(number)
         if content is not None and content.live:
-            self._graph.join(content, self._judge(content, self._lists.look_up(self._posted_keys(content))))
+            self._graph.join(content, self._verdicts(content))
 
     def _forget(self, content: Content) -> None:
         """Free a content that no version shows and that is out of the graph."""

@@ -7,7 +7,8 @@ What `one_page` is to a parameter, this is to the path: members share query and 
    others are not of the family: they may hold other things;
 2. one component of the path: ``/posts/*/edit``, ``/login/*/``.
 
-The query is the same in all members, value by value, and so is the number of components; none is empty but the last.
+The query is the same in all members, value by value, and so is the number of components; of those that may have any
+value none is empty but the last.
 
 Cost: a pass over the paths of the host, and one over those of pages that many others show for each of their components.
 """
@@ -76,7 +77,7 @@ def _of_one_depth(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Rows, list[l
         parts = snapshot.evidence.paths.parts(path)
         if len(parts) <= DEPTH and all(parts[:-1]):
             forms[len(parts), not parts[-1]].append((row, parts))
-    for _, found in sorted(forms.items(), key=lambda form: form[0]):
+    for _, found in sorted(forms.items()):
         if len(found) >= FAMILY:
             yield np.array([row for row, _ in found], np.int64), [parts for _, parts in found]
 

@@ -69,7 +69,9 @@ def test_a_wall_is_told_on_a_site_of_many_folders(form: str) -> None:
 @pytest.mark.parametrize("form", ["/{}/edit", "/{}/page?action=edit", "/{}/page?action=edit&x={}", "/{}/{}/edit"])
 def test_a_family_of_many_folders_that_is_one_page_is_no_wall(form: str) -> None:
     others = ["/{}/history", "/{}/page?action=history", "/{}/page?action=history&x={}", "/{}/{}/history", "/{}/{}"]
-    pages = [(H + other.format(named(n), n), 5_000 + 10 * n + at) for n in range(LONG) for at, other in enumerate(others)]
+    pages = [
+        (H + other.format(named(n), n), 5_000 + 10 * n + at) for n in range(LONG) for at, other in enumerate(others)
+    ]
     family = [(H + form.format(named(n), n), WALL) for n in range(200)]
     assert walled([*pages[:LONG], *family, *pages[LONG:]]) == []
 

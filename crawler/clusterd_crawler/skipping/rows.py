@@ -5,10 +5,10 @@ always show by time: a row is a wall where
 
 - its content was met nowhere before, under `ROW` URLs and more, a third and more of what came meanwhile showed it
   (around its edges pages mix that were asked for at once; `MIXED` at most), and then `GAP` pages in a row did not;
-- a third and more of it is of kinds that showed ever new contents before the row, and something else since. A kind is a
-  folder, a path, or a last component in any folder as deep, with certain query names, whatever their numbers; or a value
-  of a parameter in a folder, or in any as deep. (Of a site of many folders each has too few pages to tell.) What always
-  shows one page, as a family does or an exhausted calendar, is of a kind that does not.
+- a third and more of it is of kinds that showed ever new contents before the row, and something else since. A kind is
+  a folder, a path, or a last component in any folder as deep, with certain query names, whatever their numbers; or a
+  value of a parameter in a folder, or in any as deep. (Of a site of many folders each has too few pages to tell.) What
+  always shows one page, as a family does or an exhausted calendar, is of a kind that does not.
 
 Its pages are returned, but those of kinds that are known to show few contents. A wall that comes again is one again,
 `TIMES` at most; any other content that comes after its row is what the site shows.

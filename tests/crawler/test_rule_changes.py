@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import resource
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import scrapy
 from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
+from clusterd_crawler.turn import IN_LOOP
 
 from tests.crawler.changing import HOST, Changing, Spider, drop, kept_out
 
@@ -51,6 +54,30 @@ def test_what_is_decided_anew_while_pages_of_others_are_taken_is_not_fetched_for
         await deciding
         assert changing.fetched == []
         assert len(changing.kept) == 1
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("unskipped", [False, True])
+def test_the_loop_has_its_turn_soon_however_long_it_takes_to_queue_a_request_again(
+    unskipped: bool, tmp_path: Path
+) -> None:
+    """As where the scheduler writes to a slow disk. A number of requests a turn would take as many times as long."""
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=1000)
+        changing.changes._fetch = lambda kept: (changing.fetched.append(kept.request.url), time.sleep(IN_LOOP))[0]
+        await changing.use(1, drop("s", "one"))
+        for number in range(20):
+            changing.kept.add(kept_out("one", f"s={number}"))
+        asked = tuple(f"http://{HOST}/a?s={number}" for number in range(20))
+        undone = RuleSet(HOST, 2, (drop("s", "one"),), unskip=asked)
+        changing.changes.arrived(undone if unskipped else RuleSet(HOST, 2, ()))
+        fetched = [0]
+        while fetched[-1] < 20:
+            await asyncio.sleep(0)
+            fetched.append(len(changing.fetched))
+        assert max(after - before for before, after in pairwise(fetched)) == 1
 
     asyncio.run(scenario())
 

@@ -16,12 +16,11 @@ from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 from clusterd_crawler.skipping.skip import Skip
+from clusterd_crawler.turn import IN_LOOP, Turn
 from clusterd_crawler.urls import canonical, registrable
 
 logger = logging.getLogger(__name__)
 
-#: Requests that are reconsidered before the loop gets its turn (up to 200 µs each, where they are queued again).
-AT_ONCE: Final = 25
 #: Seconds between two looks whether the rule sets that have arrived are in use.
 LOOK_SECONDS: Final = 0.02
 #: How many times as long as the sets of some hosts of a domain took those of others wait. Each takes a pass over all
@@ -80,6 +79,8 @@ class RuleChanges:
         self._working = False
         #: How often requests are on their way between memory, disk and the scheduler.
         self._moving = 0
+        #: One for all requests that are decided about, by however many tasks.
+        self._turn = Turn(IN_LOOP)
         self._closing = False
 
     @property
@@ -239,13 +240,12 @@ class RuleChanges:
         self._moving += 1
         try:
             async for kept_out in self._taken(rules):
-                for number, kept in enumerate(kept_out, start=1):
+                for kept in kept_out:
                     if canonical(kept.request.url) in exempt and not self._closing:
                         self._fetch(kept)
                     else:
                         await self.keep(kept)
-                    if number % AT_ONCE == 0:
-                        await sleep(0)
+                    await self._pass_on()
         finally:
             self._moving -= 1
 
@@ -284,7 +284,7 @@ class RuleChanges:
 
         ``counted``: those that still are have been counted as skips, and it was decided which are tried.
         """
-        for number, kept in enumerate(kept_out, start=1):
+        for kept in kept_out:
             while self._decisions.loading and not self._closing:  # other requests go out then; these have time
                 await sleep(LOOK_SECONDS)
             skip = None if self._closing else self._decide(kept, counted)
@@ -292,5 +292,10 @@ class RuleChanges:
                 await self.keep(kept if skip is None else replace(kept, rule=skip.rule))
             else:
                 self._fetch(kept)
-            if number % AT_ONCE == 0:
-                await sleep(0)
+            await self._pass_on()
+
+    async def _pass_on(self) -> None:
+        """Let the loop have its turn where what is decided here has had its own."""
+        if self._turn.is_over:
+            await sleep(0)
+            self._turn.begin()

@@ -17,12 +17,11 @@ from clusterd_crawler.skipping.leading import Leading
 from clusterd_crawler.skipping.rows import GAP, Rows
 from clusterd_crawler.skipping.standing import Standing
 from clusterd_crawler.skipping.walls import NO_WALLS, ROW, Walls
+from clusterd_crawler.turn import IN_THREAD, Turn
 
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.
 TORN_LIMIT: Final = 100_000
-#: Pages that are gone through before other threads get their turn (about 10 µs each).
-AT_ONCE: Final = 50
 
 
 @dataclass(slots=True)
@@ -54,13 +53,12 @@ class HostPages:
     tried: set[int] | None = None
 
     def in_turns(self) -> Iterator[KnownPage]:
-        """Yield all pages, and let other threads have the interpreter in between.
-
-        A crawl's loop gives it away with each look at the network, and would wait 5 ms each time until it is back.
-        """
-        for number, page in enumerate(self.pages.values()):
-            if number % AT_ONCE == 0:
+        """Yield all pages, and let other threads have the interpreter in between (else every 5 ms)."""
+        turn = Turn(IN_THREAD)
+        for page in self.pages.values():
+            if turn.is_over:
                 time.sleep(0)
+                turn.begin()
             yield KnownPage(*page)
 
     def page(self, url: str) -> KnownPage | None:

@@ -13,7 +13,6 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Final, NamedTuple
 
 from clusterd_crawler.errors import WrongInput
@@ -25,10 +24,9 @@ from clusterd_crawler.skipping.known_page import Plain, names_of, plain_names, p
 from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.skipping.traps import Trap
+from clusterd_crawler.turn import IN_THREAD, Turn
 from clusterd_crawler.urls import canonical, host_of, registrable
 
-#: Pages of others that are noted before the crawl gets its turn (about 15 µs each).
-AT_ONCE: Final = 50
 #: Failed URLs that are remembered, so that an older good fetch that is told of later does not stand for them.
 FAILED: Final = 100_000
 
@@ -94,22 +92,24 @@ class Decisions:
 
     def learn_of(self, pages: Sequence[tuple[Fetch, bool]]) -> None:
         """Take pages that others fetched, each with whether another crawl did. Blocks."""
-        left = iter(pages)
-        while some := list(islice(left, AT_ONCE)):
+        left = deque(pages)
+        while left:
             # The interpreter changes threads where it likes, mostly within, where the crawl finds the lock held: of
             # its would-be skips hardly any was seen. Here it is asked to.
             time.sleep(0)
             with self._lock:
                 self._note()
-                for page, earlier in some:
-                    if not page.good:
-                        self._note_failure(page.url, page.at)
-                    if not page.good or self._failed.get(page.url, -1) < page.at:
-                        before = len(self._known)
-                        self._known.fetched(
-                            page.url, page.at, page.names, page.good, page.content, earlier, purpose=page.purpose
-                        )
-                        self._withdrawn += len(self._known) < before and not page.good
+                turn = Turn(IN_THREAD)
+                while left and not turn.is_over:
+                    self._learn_of(*left.popleft())
+
+    def _learn_of(self, page: Fetch, earlier: bool) -> None:
+        if not page.good:
+            self._note_failure(page.url, page.at)
+        if not page.good or self._failed.get(page.url, -1) < page.at:
+            before = len(self._known)
+            self._known.fetched(page.url, page.at, page.names, page.good, page.content, earlier, purpose=page.purpose)
+            self._withdrawn += len(self._known) < before and not page.good
 
     def withdrawn(self) -> bool:
         """Whether a skip may rest, since the last call, on a page that justifies none.

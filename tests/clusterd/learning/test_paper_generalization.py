@@ -136,6 +136,24 @@ class TestGeneralization:
         key = key_under(RuleSet("360.yahoo.com", 1, (said,)), "http://360.yahoo.com/friends-new")[0]
         assert key == "http://360.yahoo.com/friends-*"
 
+    @staticmethod
+    def sessions(dropped: int, fixed: int) -> list[PairwiseRule]:
+        """Pairs of so many clusters that lose ``?s``, and of so many in which it becomes 1: one context for both."""
+        key = ("?s", 1, 0, 0, 0)
+        changes = [((key, Change("delete")),)] * dropped + [((key, Change("set", "1")),)] * fixed
+        return [PairwiseRule({key: f"v{number}"}, change, number) for number, change in enumerate(changes)]
+
+    @pytest.mark.parametrize(("dropped", "fixed", "change"), [(6, 5, "DELETE"), (5, 6, "1")])
+    def test_of_two_transformations_at_one_context_that_of_most_clusters_stays(self, dropped, fixed, change):
+        (rule,) = generalize(self.sessions(dropped, fixed))
+        assert context_of(rule) == {"?s": "*"}
+        assert changes_of(rule) == {"?s": change}
+        assert (rule.clusters, rule.pairs) == (6, 6)
+
+    @pytest.mark.parametrize(("purity", "rules"), [(0.6, 1), (0.7, 0)])
+    def test_a_context_whose_pairs_disagree_too_much_makes_no_rule(self, purity, rules):
+        assert len(generalize(self.sessions(6, 4), Options(purity=purity))) == rules
+
     def test_one_cluster_is_not_enough(self):
         assert learned(yahoo_clusters(), yahoo()) == []
 

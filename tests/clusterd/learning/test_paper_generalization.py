@@ -154,6 +154,15 @@ class TestGeneralization:
     def test_a_context_whose_pairs_disagree_too_much_makes_no_rule(self, purity, rules):
         assert len(generalize(self.sessions(6, 4), Options(purity=purity))) == rules
 
+    def test_rules_of_most_clusters_are_first_then_those_of_most_pairs(self):
+        def dropped(name: str, pairs: int, clusters: int) -> list[PairwiseRule]:
+            key = (name, 1, 0, 0, 0)
+            changes = ((key, Change("delete")),)
+            return [PairwiseRule({key: f"v{number}"}, changes, number % clusters) for number in range(pairs)]
+
+        rules = generalize([*dropped("?a", 4, 4), *dropped("?c", 6, 5), *dropped("?b", 6, 5), *dropped("?d", 7, 5)])
+        assert [next(iter(changes_of(rule))) for rule in rules] == ["?d", "?b", "?c", "?a"]
+
     def test_one_cluster_is_not_enough(self):
         assert learned(yahoo_clusters(), yahoo()) == []
 

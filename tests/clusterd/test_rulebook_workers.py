@@ -324,3 +324,19 @@ def test_a_command_that_learns_all_that_is_due_holds_few_learners(
     assert book.changed() == {}
     assert sum(book.lease(f"host{number}.example", "another", 1) for number in range(20)) == 17
     service.close()
+
+
+def test_a_lesson_asks_the_store_little_of_hosts_of_few_pages(book: RuleBook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a broad crawl has by the thousands: the lease, the evidence, the list of those changed, and now and then."""
+    service = RuleService(book)
+    send, sent = redis.Connection.send_packed_command, count()
+    monkeypatch.setattr(
+        redis.Connection, "send_packed_command", lambda *args, **kwargs: (next(sent), send(*args, **kwargs))[1]
+    )
+    for fetched_at in (1, 2):  # the learners are made, and in memory
+        service.observe([sketch(f"http://host{n}.example/{fetched_at}", n, fetched_at) for n in range(100)])
+        before = next(sent)
+        service.learn_due(now=2, seconds=math.inf)
+        assert 300 < next(sent) - before < 320
+    assert book.changed() == {}
+    service.close()

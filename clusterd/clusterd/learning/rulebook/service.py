@@ -273,7 +273,7 @@ class RuleService:
         self._leased.add(lease)
         try:
             recall = self._groups.caught_up(group)
-            self.sets.announce_again(self.book.load(group).rules)
+            self.sets.announce_again(group, recall.version)
             return self._relearn(group, recall, now, spans=True)
         except Exception as error:
             self._groups.recalls.forget(group)
@@ -307,13 +307,13 @@ class RuleService:
         if evidence.total > self._limit * SLACK:
             recall, evidence = self._cut(host)
         elif evidence.blocks > LOOSE_BLOCKS + 2 * evidence.total / BLOCK_PAGES:
-            evidence = self._packed(host, evidence)
+            evidence = self._packed(host)
         if not evidence.continued and evidence.was_cut:
             recall.met.add(self.book.met(host))
         told = self._told(host, evidence.version) if recall.version != (evidence.version or 0) else None
         recall.take(evidence.pages, told)
         if told is not None:
-            self.sets.announce_again(told.rules)
+            self.sets.announce_again(host, told.rules.version)
         recall.mark = evidence.mark
         if walled := recall.taken_back():  # read with the next look, as what a spider takes back is
             self.book.add_pages({host: walled})
@@ -333,11 +333,11 @@ class RuleService:
         log.info("evidence of %s: %d of %d pages kept", host, len(kept), len(whole.pages))
         return self._recalls.new(host), self.book.evidence(host)
 
-    def _packed(self, host: str, evidence: Evidence) -> Evidence:
-        """Pack the log anew without dropping what the learner knows; return the evidence with its new mark."""
+    def _packed(self, host: str) -> Evidence:
+        """Pack the log anew without dropping what the learner knows; return all of it with its new mark."""
         whole = self.book.evidence(host)
         mark = self.book.rewrite(host, whole.mark, sightings(whole.pages))
-        return replace(evidence, pages=whole.pages, mark=mark or evidence.mark)
+        return replace(whole, mark=mark or whole.mark)
 
     def _turn(self, rule: str, state: State, reason: str, at: int) -> Rule:
         host, _ = self._found(rule)

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.contract import RuleBook
+from clusterd.learning.rulebook.contract import Evidence, RuleBook
 from clusterd.learning.rulebook.groups import Groups
 from clusterd.learning.rulebook.met import Met, cut_contents
 from clusterd.learning.rulebook.recall import LATE_MS
@@ -168,3 +168,28 @@ def test_a_group_is_told_of_pages_that_are_cut_before_it_has_read_them(book: Rul
     book.add_pages({sites[1]: watching})
     assert groups.caught_up(HOST) is recall
     assert recall.trials == {"a rule": [1, 1]}
+
+
+def test_what_another_worker_cuts_before_a_log_is_packed_anew_is_known(
+    book: RuleBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one that took the host over, as the first stood still for longer than its lease."""
+    monkeypatch.setattr("clusterd.learning.rulebook.service.LOOSE_BLOCKS", 0)
+    service, read = RuleService(book), book.evidence
+    known, watching = page(5, 55), page(6, 55, explored="a rule", instead_of=page(5, 55).url)
+    for one in (page(1, 11), known, watching):
+        book.add_pages({HOST: [one]})
+
+    def cut_then(host: str, after: str = "") -> Evidence:
+        found = read(host, after)
+        kept = [page for page in found.pages if page != known]
+        assert book.rewrite(HOST, found.mark, kept, cut_contents(found.pages, kept))
+        monkeypatch.setattr(book, "evidence", read)
+        return found
+
+    monkeypatch.setattr(book, "evidence", cut_then)
+    service.learn_due(now=1)
+    recall = service._recalls.get(HOST)
+    assert recall is not None
+    assert recall.trials == {"a rule": [1, 0]}
+    service.close()

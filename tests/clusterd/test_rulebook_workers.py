@@ -324,3 +324,45 @@ def test_a_command_that_learns_all_that_is_due_holds_few_learners(
     assert book.changed() == {}
     assert sum(book.lease(f"host{number}.example", "another", 1) for number in range(20)) == 17
     service.close()
+
+
+def test_a_lesson_asks_the_store_little_of_hosts_of_few_pages(book: RuleBook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a broad crawl has by the thousands: the lease, the evidence, the list of those changed, and now and then."""
+    service = RuleService(book)
+    send, sent = redis.Connection.send_packed_command, count()
+    monkeypatch.setattr(
+        redis.Connection, "send_packed_command", lambda *args, **kwargs: (next(sent), send(*args, **kwargs))[1]
+    )
+    for fetched_at in (1, 2):  # the learners are made, and in memory
+        service.observe([sketch(f"http://host{n}.example/{fetched_at}", n, fetched_at) for n in range(100)])
+        before = next(sent)
+        service.learn_due(now=2, seconds=math.inf)
+        assert 300 < next(sent) - before < 320
+    assert book.changed() == {}
+    service.close()
+
+
+def test_rules_of_mirrors_are_read_where_somebody_has_changed_them(
+    book: RuleBook, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with each page that comes: to read hundreds of rules takes a tenth of a second."""
+    loads, load, numbers = [], book.load, count()
+    monkeypatch.setattr(book, "load", lambda host: (loads.append(host), load(host))[1])
+    service, operator = RuleService(book, log.publish), RuleService(book)
+    operator.import_rules([replace(sid_rule(), spans=True)], at=1)
+
+    def learn() -> list[str]:
+        service.observe([sketch(f"http://{www}{HOST}/", next(numbers), next(numbers)) for www in ("", "www.")])
+        loads.clear()
+        service.learn_due(now=3, seconds=math.inf)
+        return loads
+
+    assert learn()
+    assert learn() == []
+    # Given an operator whose command ended before it could tell anybody
+    monkeypatch.setattr(operator.sets, "announce", lambda rules: None)
+    operator.retire(sid_rule().id, at=2)
+    assert learn()
+    assert [rules.version for rules in log.sets] == [2]
+    assert learn() == []
+    service.close()

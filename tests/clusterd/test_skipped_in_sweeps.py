@@ -81,6 +81,22 @@ def test_without_rules_every_url_is_a_page_of_its_own(site: Site, book: RuleBook
     assert len(site.lost(skipped=nothing)) == 2 * PAGES + PAGES - 1
 
 
+def test_of_many_hosts_only_those_that_have_rules_are_asked_for_them(
+    site: Site, skipped: Skipped, book: RuleBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(PAGES):
+        for crawl, at in (("first", DAY), ("second", 3 * DAY)):
+            site.add(f"http://www.{n}.example/", words(n), at=at, crawl=crawl)
+    loads, load = [], book.load
+    monkeypatch.setattr(book, "load", lambda host: (loads.append(host), load(host))[1])
+    every = list(queries.changes(site.index, TEXT, skipped=skipped))
+    assert loads == [HOST]
+    assert [one for one in every if one.host == HOST] == list(queries.changes(site.index, TEXT, HOST, skipped))
+    assert {one.host: one.unchanged for one in every if one.host != HOST} == {
+        f"www.{n}.example": 1 for n in range(PAGES)
+    }
+
+
 def test_collections_hold_what_there_was(skipped: Skipped) -> None:
     """No rule stands between what was brought in from files: a print view that is gone is gone."""
     site = Site()

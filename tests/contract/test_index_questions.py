@@ -62,6 +62,32 @@ def test_many_sketches_take_few_calls(redis_url: str, prefix: str) -> None:
     index.close()
 
 
+def test_the_pages_of_many_hosts_are_those_of_each(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of hosts of few pages, of exactly as many as are read at a time, of more, of none."""
+    monkeypatch.setattr("clusterd.clusters.redis.asking.questions.CHUNK", 7)
+    sizes = {f"{n}.example": size for n, size in enumerate((1, 2, 3, 7, 8, 1, 0, 20, 6, 1, 1, 5, 2, 4, 1, 1))}
+    urls = [
+        (at, f"http://{host}/{n}") for at in (1, 2) for host, size in sizes.items() for n in range(size) if at < n + 2
+    ]
+    index.apply([page(url, at, range(at, n + 50), sweep=f"{at}") for n, (at, url) in enumerate(urls)])
+    settled(index)
+    hosts = [*reversed(sizes), "unknown.example", "0.example"]
+    found = list(index.pages_of(hosts))
+    assert found == [(host, list(index.pages(host))) for host in hosts]
+    assert [len({version.url for version in of}) for _, of in found] == [sizes.get(host, 0) for host in hosts]
+    assert list(index.pages_of([])) == []
+
+
+def test_the_pages_of_many_hosts_take_few_calls(redis_url: str, prefix: str) -> None:
+    index = RedisIndex(redis_url, prefix, calls=Trips)
+    hosts = [f"{n}.example" for n in range(60)]
+    index.apply([page(f"http://{host}/{n}", 1, range(n, n + 50), sweep="1") for n in range(2) for host in hosts])
+    before = Trips.made
+    assert sum(len(of) for _, of in index.pages_of(hosts)) == 120
+    assert Trips.made - before <= 3  # the labels of sweeps are read once
+    index.close()
+
+
 def test_the_matches_of_many_pages_are_those_of_each(index: Index) -> None:
     """Of pairs alike, equal ones, ones alone, and a profile of its own; what is shown no more is no match."""
     pairs = [page(url, 1, range(100 * n, 100 * n + 90 + m)) for n in range(20) for m, url in enumerate(URLS[n::20])]

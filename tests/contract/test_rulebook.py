@@ -222,6 +222,25 @@ def test_rules_come_back_as_they_were_saved(book: RuleBook) -> None:
     assert book.host_of("r2") == HOST
 
 
+def test_the_evidence_says_what_else_is_known_of_its_host(book: RuleBook) -> None:
+    """So that of the many hosts without rules and without a log that was cut nothing more is asked."""
+    book.add_pages({HOST: [page(1), page(2)]})
+    found = book.evidence(HOST)
+    assert (found.was_cut, found.version) == (False, None)
+    assert book.save(state(0, rule("r1")), book.load(HOST))
+    assert book.rewrite(HOST, found.mark, [page(2)], {"one": b"12345678"})
+    found = book.evidence(HOST)
+    assert (found.was_cut, found.version) == (True, 0)
+    assert book.save(state(3, rule("r1")), book.load(HOST))
+    assert book.evidence(HOST, found.mark).version == 3
+
+
+def test_sites_of_many_groups_are_counted_together(book: RuleBook) -> None:
+    for group, site in (("a.com", "http://a.com"), ("a.com", "https://a.com"), ("b.com", "http://www.b.com")):
+        book.note_site(group, site)
+    assert book.site_counts(["b.com", "a.com", "c.com"]) == [1, 2, 0]
+
+
 def test_of_two_that_learned_at_once_only_one_is_believed(book: RuleBook) -> None:
     before = book.load(HOST)
     assert book.save(state(1, rule("r1")), before)

@@ -22,9 +22,9 @@ from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
-from clusterd_crawler.rule_language.json_form import rule_set_to_json
+from clusterd_crawler.rule_language.json_form import rule_set_to_json, version_of
 from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.subscribe.kafka_feed import KafkaFeed, version_of
+from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.verdict import Verdict, encode_verdict
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -168,7 +168,8 @@ def test_of_rules_that_followed_each_other_before_the_crawl_only_the_last_are_to
     for version in (1, 2, 5, 4):  # the slower of two writers comes last
         raw = json.dumps(rule_set_to_json(RuleSet("a.test", version, ()))).encode()
         produce(kafka_bootstrap, own + topics.RULES, b"a.test", raw)
-    produce(kafka_bootstrap, own + topics.RULES, b"a.test", b"no rules")
+    for unreadable in (b"no rules", b'{"version": 1e999}'):
+        produce(kafka_bootstrap, own + topics.RULES, b"a.test", unreadable)
     produce(kafka_bootstrap, own + topics.RULES, b"b.test", b"")
     feed = KafkaFeed(kafka_bootstrap, own)
     try:
@@ -176,7 +177,8 @@ def test_of_rules_that_followed_each_other_before_the_crawl_only_the_last_are_to
         wait_until(lambda: told.extend((news.key, version_of(news.value)) for news in feed.poll(0.2)) or told)
     finally:
         feed.close()
-    assert told == [(b"a.test", 5), (b"a.test", -1), (b"b.test", -1)]  # what cannot be read is said by who reads it
+    # What cannot be read is said by who reads it.
+    assert told == [(b"a.test", 5), (b"a.test", -1), (b"a.test", -1), (b"b.test", -1)]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python leaves sockets to the GC

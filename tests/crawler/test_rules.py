@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from clusterd_crawler.errors import RuleError
-from clusterd_crawler.rule_language.json_form import rule_from_json, rule_set_from_json, rule_set_to_json
+from clusterd_crawler.rule_language.json_form import rule_from_json, rule_set_from_json, rule_set_to_json, version_of
 from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 
@@ -383,3 +383,10 @@ def test_a_host_edit_that_leaves_its_domain_is_not_made() -> None:
 
 def test_retired_rules_are_not_applied() -> None:
     assert key("http://example.com/?sid=1", replace(DROP_SID, state="retired")) == "http://example.com/?sid=1"
+
+
+@pytest.mark.parametrize("version", ["1e999", "NaN", "-1", "true", '"3"', "1.5", "null", "9" * 5_000, "[" * 100_000])
+def test_a_version_that_cannot_be_read_is_below_all(version: str) -> None:
+    assert version_of(b'{"version": 7}') == 7
+    assert version_of(f'{{"version": {version}}}'.encode()) == -1
+    assert version_of(b"") == version_of(b"[]") == version_of(b"\xff") == -1

@@ -233,6 +233,10 @@ class Index(Protocol):
         """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
         ...
 
+    def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
+        """Yield each of these hosts with what `pages` says of it; hosts of few pages are read many at a time."""
+        ...
+
     def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
         """Return the stored main sketch of a version (the current one by default)."""
         ...

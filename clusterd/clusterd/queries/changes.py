@@ -26,7 +26,7 @@ from clusterd_crawler.urls import host_of
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.elsewhere import Elsewhere
 from clusterd.queries.likeness import likeness, made_by
-from clusterd.queries.moves import Search, portions
+from clusterd.queries.moves import Search, portions, searches
 from clusterd.queries.stand_ins import Skipped
 
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -65,8 +65,8 @@ def changes(
     ``skipped`` (`stand_ins.Skipped`) tells what crawls skipped; without it that counts as moved.
     """
     forgotten, others = index.forgotten(), Elsewhere(index, profile)
-    for name in [host] if host is not None else sorted(index.hosts()):
-        search = Search(index, profile, name, others, skipped)
+    hosts = [host] if host is not None else sorted(index.hosts())
+    for search in searches(index, profile, hosts, others, skipped):
         whole = _whole(search, forgotten)
         for start, end in zip(search.sweeps.sweeps, search.sweeps.sweeps[1:], strict=False):
             if start in whole:

@@ -14,7 +14,7 @@ from clusterd_crawler.urls import host_of
 from clusterd.clusters.contract import Index
 from clusterd.queries.documents import known_url, stored_host
 from clusterd.queries.elsewhere import Elsewhere
-from clusterd.queries.moves import Found, Search
+from clusterd.queries.moves import Found, Search, searches
 from clusterd.queries.stand_ins import Skipped
 
 
@@ -71,8 +71,7 @@ def _all(
     if host is not None:
         host = stored_host(host, hosts)
     covered, others = False, Elsewhere(index, profile)
-    for name in hosts if host is None else [host]:
-        search = Search(index, profile, name, others, skipped)
+    for search in searches(index, profile, hosts if host is None else [host], others, skipped):
         if host is not None:
             search.reach(to_sweep)
         if search.covers(from_sweep, to_sweep, strict=host is not None or len(hosts) == 1):

@@ -32,7 +32,7 @@ two sweeps in use, and others up to `HELD` pages together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
@@ -53,7 +53,7 @@ from clusterd.queries.timeline import Timeline, timeline
 GAIN: Final = 0.2
 #: Pages that sets of sweeps hold together, and sketches beside them, where two sweeps do not have more.
 HELD: Final = 50_000
-#: Lost pages whose sketches are read at a time.
+#: Lost pages whose sketches are read at a time, and hosts of which it is asked at a time whether they have rules.
 PORTION: Final = 1000
 
 Thing = TypeVar("Thing")
@@ -99,6 +99,8 @@ class Search:
     host: str
     others: Elsewhere
     skipped: Skipped | None = None
+    #: What the index knows of the host, where that was read already.
+    known: InitVar[Iterable[Version] | None] = None
     sweeps: Timeline = field(init=False)
     #: Sweep → its pages, the one used last at the end.
     _sets: dict[str, Nearest] = field(default_factory=dict)
@@ -110,8 +112,8 @@ class Search:
     #: The sweep that pages are being followed through → which of its pages are not as in the one before.
     _freshly: dict[str, Owners] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.sweeps = timeline(self.host, self.index.pages(self.host), self.skipped)
+    def __post_init__(self, known: Iterable[Version] | None) -> None:
+        self.sweeps = timeline(self.host, self.index.pages(self.host) if known is None else known, self.skipped)
 
     def reach(self, sweep: str | None) -> None:
         """Let a sweep that other hosts have be one of this host, which it found nothing of: the server is gone."""
@@ -348,6 +350,17 @@ class Search:
             if known is not None:
                 self._texts[version.text] = known
         return known
+
+
+def searches(
+    index: Index, profile: Profile, hosts: Sequence[str], others: Elsewhere, skipped: Skipped | None = None
+) -> Iterator[Search]:
+    """Yield the search of each host; of hosts of few pages many are read at a time."""
+    for portion in portions(hosts):
+        if skipped is not None:
+            skipped.expect(portion)
+        for host, known in index.pages_of(portion):
+            yield Search(index, profile, host, others, skipped, known)
 
 
 def portions(things: Sequence[Thing]) -> Iterator[Sequence[Thing]]:

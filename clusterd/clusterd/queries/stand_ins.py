@@ -17,7 +17,7 @@ listed, once; nothing otherwise.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from functools import cached_property
 
 from clusterd_crawler.rule_language.keys import Keys
@@ -37,11 +37,19 @@ class Skipped:
 
     def __init__(self, book: RuleBook) -> None:
         self._book = book
+        #: Of the hosts that are asked for next, and their domains, those that have no rules.
+        self._without: set[str] = set()
+
+    def expect(self, hosts: Iterable[str]) -> None:
+        """Look in one round trip which of the hosts that are asked for next have rules."""
+        names = sorted({name for host in hosts for name in (host, registrable(host))})
+        versions = zip(names, self._book.versions(names), strict=True)
+        self._without = {name for name, version in versions if not version}
 
     def key_of(self, host: str) -> KeyOf | None:
         """Return the keys of a host's URLs under the rules that are in force; None where every URL is its own."""
         keys = Keys()
-        for name in {host, registrable(host)}:
+        for name in {host, registrable(host)} - self._without:
             keys.load(self._book.load(name).rules)
         return None if keys.rules_of(host).empty else lambda url: keys.key(url)[0]
 
@@ -57,11 +65,8 @@ class Skipped:
         return pages
 
 
-def stand_ins(seen: Seen, key_of: KeyOf) -> Seen:
-    """Return for each sweep of a crawl which of its pages stand for which URLs that only other sweeps fetched."""
-    crawls = [sweep for sweep, pages in seen.items() if any(version.crawl for version in pages.values())]
-    if len(seen) < 2 or not crawls:
-        return {}
+def stand_ins(seen: Seen, crawls: Iterable[str], key_of: KeyOf) -> Seen:
+    """Return for each of these sweeps which of its pages stand for which URLs that only other sweeps fetched."""
     alike: dict[str, list[str]] = defaultdict(list)
     for url in {url for pages in seen.values() for url in pages}:
         alike[key_of(url)].append(url)

@@ -97,8 +97,9 @@ def timeline(host: str, versions: Iterable[Version], skipped: Skipped | None) ->
 
 def _add_skipped(host: str, sweeps: Sequence[str], pages: Seen, skipped: Skipped) -> None:
     """Add to each sweep the pages that stand for what its crawls skipped."""
-    key_of = skipped.key_of(host)
-    for label, standing in stand_ins(pages, key_of).items() if key_of is not None else ():
+    crawls = [label for label in sweeps if any(version.crawl for version in pages[label].values())]
+    key_of = skipped.key_of(host) if crawls and len(sweeps) > 1 else None
+    for label, standing in stand_ins(pages, crawls, key_of).items() if key_of is not None else ():
         pages[label].update(standing)
     for before, sweep in pairwise(sweeps):
         pages[sweep].update(known_before(pages[sweep], pages[before], skipped))

@@ -8,7 +8,6 @@ New partitions are seen at the next start.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.rule_language.json_form import version_of
 from clusterd_crawler.servers.kafka_client import build, client_library, client_options, probe, translated
 from clusterd_crawler.subscribe.contract import News
 
@@ -27,14 +27,6 @@ CLOSE_MS: Final = 2_000
 REFUSAL_MS: Final = 1_000
 #: Topics that every crawl follows.
 FOLLOWED: Final = (topics.RULES, topics.VERDICTS)
-
-
-def version_of(rules: bytes) -> int:
-    """Return the version of a rule set as it was published, -1 where it cannot be read."""
-    try:
-        return int(json.loads(rules)["version"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return -1
 
 
 class KafkaFeed:

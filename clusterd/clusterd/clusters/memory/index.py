@@ -285,6 +285,10 @@ class MemoryIndex:
         for url in self._pages.urls(host):
             yield from self.versions(url)
 
+    def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
+        """Yield each of these hosts with what `pages` says of it."""
+        return ((host, list(self.pages(host))) for host in hosts)
+
     def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
         """Return the stored main sketch of a version, its values cut: to be compared with others from here."""
         return self.sketches([(url, fetched_at)])[0]

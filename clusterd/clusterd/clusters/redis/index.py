@@ -317,6 +317,10 @@ class RedisIndex:
         """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
         return self._questions.pages(host)
 
+    def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
+        """Yield each of these hosts with what `pages` says of it; two round trips for `CHUNK` hosts or pages."""
+        return self._questions.pages_of(hosts)
+
     def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
         """Return the stored main sketch of a version, its values cut: to be compared with others from here."""
         return self._questions.sketches([(url, fetched_at)])[0]

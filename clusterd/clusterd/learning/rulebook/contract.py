@@ -95,6 +95,10 @@ class Evidence:
     #: What the whole log holds: pages (a URL may be among them more than once) and the blocks that they lie in.
     total: int = 0
     blocks: int = 0
+    #: Whether pages were cut from the log, so that `RuleBook.met` may say something.
+    was_cut: bool = True
+    #: Version of the host's rules at that moment; None where none were saved (`RuleBook.load` would be empty).
+    version: int | None = None
 
 
 class RuleBook(Protocol):
@@ -180,6 +184,10 @@ class RuleBook(Protocol):
 
     def sites(self, group: str) -> list[str]:
         """Return the sites of a group, sorted."""
+        ...
+
+    def site_counts(self, groups: Sequence[str]) -> list[int]:
+        """Return how many sites each group has, in one round trip."""
         ...
 
     def offered(self, host: str) -> RuleSet | None:

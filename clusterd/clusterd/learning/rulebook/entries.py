@@ -32,14 +32,6 @@ def rules_from_bytes(data: bytes) -> RuleSet:
     return rule_set_from_json(json.loads(data))
 
 
-def version_of(data: bytes) -> int:
-    """Return the version of a published rule set, 0 where it cannot be read; an eighth of the cost of reading it."""
-    try:
-        return int(json.loads(data)["version"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return 0
-
-
 def entries_to_bytes(state: HostRules) -> bytes:
     """Return all entries of a host."""
     every = replace(state.rules, rules=tuple(entry.rule for entry in state.entries.values()))

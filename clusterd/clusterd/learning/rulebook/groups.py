@@ -9,7 +9,7 @@ a sample (`sampled`): beside it never more than one host's log is in memory.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -24,6 +24,8 @@ from clusterd.learning.rulebook.recall import Recall, Recalls
 
 #: Groups whose sites a worker remembers, so that the book is asked once a site.
 REMEMBERED: Final = 100_000
+#: Groups of which it is asked at a time how many sites they have.
+ASKED: Final = 100
 
 
 class Groups:
@@ -57,6 +59,13 @@ class Groups:
             recall.version_across = version
             recall.live_across = any(rule.spans for rule in self._book.load(group).rules.rules)
 
+    def several(self, groups: Sequence[str]) -> Iterator[str]:
+        """Yield those of some groups that have several sites."""
+        for start in range(0, len(groups), ASKED):
+            some = groups[start : start + ASKED]
+            counted = zip(some, self._book.site_counts(some), strict=True)
+            yield from (group for group, sites in counted if sites > 1)
+
     def caught_up(self, group: str) -> Recall:
         """Return a group's learner, having seen all evidence of its hosts, in the order of the fetches."""
         hosts = sorted({site.partition("://")[2] for site in self._book.sites(group)})
@@ -65,7 +74,8 @@ class Groups:
         if recall is None or pages is None:
             recall = self.recalls.new(group)
             pages = self._sampled(recall, hosts)
-        recall.take(sorted(pages, key=lambda page: page.fetched_at), self._book, group)
+        told = self._book.load(group) if recall.version != self._book.version(group) else None
+        recall.take(sorted(pages, key=lambda page: page.fetched_at), told)
         recall.fresh.clear()  # Each host shares its own pages, and takes back its own.
         recall.walled.clear()
         return recall
@@ -93,7 +103,7 @@ class Groups:
         """Return what was added to a host's log; all of one that was rewritten, of which what is known is dropped."""
         evidence = self._book.evidence(host, recall.marks.get(host, ""))
         recall.marks[host] = evidence.mark
-        if not evidence.continued:
+        if not evidence.continued and evidence.was_cut:
             recall.met.add(self._book.met(host))
         return evidence.pages
 

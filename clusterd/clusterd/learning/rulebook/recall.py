@@ -20,7 +20,7 @@ from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.arrivals import Arrivals
-from clusterd.learning.rulebook.contract import HostRules, RuleBook
+from clusterd.learning.rulebook.contract import HostRules
 from clusterd.learning.rulebook.met import Met
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 
@@ -88,15 +88,13 @@ class Recall:
     #: Rule → when an operator's import put it into force (Unix ms): of what was fetched before no page is a trial.
     brought_in: dict[str, int] = field(default_factory=dict)
 
-    def take(self, pages: Iterable[Page], book: RuleBook, host: str) -> bool:
-        """Show pages, and tell what was decided of the host's rules since it was told of them; whether anything was."""
-        told = book.load(host) if self.version != book.version(host) else None
+    def take(self, pages: Iterable[Page], told: HostRules | None) -> None:
+        """Show pages, and tell what was decided of the host's rules since it was told of them (None: nothing)."""
         if told is not None:
             self.begin_anew(told)
         self.show(pages)
         if told is not None:
             self.tell(told)
-        return told is not None
 
     def show(self, pages: Iterable[Page]) -> None:
         """Let the learner see the pages that are new to it, and which of them their crawl takes back (as failed).

@@ -97,11 +97,12 @@ class RedisRuleBook:
         """Return what was added after a mark, which is ``generation:blocks:pages``."""
         generation, _, rest = after.partition(":")
         start = rest.partition(":")[0] or "0"
-        keys = (self._key(host, "log"), self._key(host, "meta"))
-        now, total, blocks, continued, read = self._run("evidence", keys, generation, start)
+        keys = [self._key(host, kind) for kind in ("log", "meta", "met", "book")]
+        now, total, blocks, continued, read, was_cut, version = self._run("evidence", keys, generation, start)
         pages = tuple(page for block in read for page in _readable(host, block))
         mark = f"{now.decode()}:{blocks}:{total.decode()}"
-        return Evidence(pages, mark, bool(continued), int(total), blocks)
+        saved = int(version) if version else None
+        return Evidence(pages, mark, bool(continued), int(total), blocks, bool(was_cut), saved)
 
     @translated()
     def grown(self, marks: Mapping[str, str]) -> list[str]:
@@ -247,6 +248,15 @@ class RedisRuleBook:
     def sites(self, group: str) -> list[str]:
         """Return the sites of a group."""
         return sorted(site.decode() for site in self._client.smembers(self._key(group, "sites")))
+
+    @translated()
+    def site_counts(self, groups: Sequence[str]) -> list[int]:
+        """Return how many sites each group has."""
+        pipe = self._client.pipeline(transaction=False)
+        for group in groups:
+            pipe.scard(self._key(group, "sites"))
+        counts: list[int] = pipe.execute()
+        return counts
 
     @translated()
     def offered(self, host: str) -> RuleSet | None:

@@ -19,11 +19,12 @@ from itertools import islice
 from typing import Final
 
 from clusterd_crawler.errors import ClusterdError
+from clusterd_crawler.rule_language.json_form import version_of
 from clusterd_crawler.rules import RuleSet
 
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import RuleBook
-from clusterd.learning.rulebook.entries import rules_from_bytes, version_of
+from clusterd.learning.rulebook.entries import rules_from_bytes
 from clusterd.learning.rulebook.service import RuleService
 
 log = logging.getLogger(__name__)

@@ -58,7 +58,7 @@ class RuleSets:
         self._book.note_announced(rules.host, rules.version)
         log.info("rules of %s: version %d, %d in force", rules.host, rules.version, len(rules.rules))
 
-    def announce_again(self, host: str) -> None:
-        """Announce a set that was saved by a worker that died before it could say so."""
-        if self._book.version(host) > self._book.announced(host):
+    def announce_again(self, host: str, version: int) -> None:
+        """Announce a set of this version that was saved by a worker that died before it could say so."""
+        if version and version > self._book.announced(host):
             self.announce(self._book.load(host).rules)

@@ -149,7 +149,7 @@ class RuleService:
             self._make_room(SHRINK_SECONDS)
             if time.monotonic() > until or stopping():
                 break
-        for group in groups:
+        for group in self._groups.several(list(groups)):
             if stopping():
                 break
             rules = self._look_across(group, now)
@@ -268,12 +268,12 @@ class RuleService:
     def _look_across(self, group: str, now: int) -> RuleSet | None:
         """Learn the mirrors of a group of several sites, where no other worker does; return the set that changed."""
         lease = _lease_of(group)
-        if len(self.book.sites(group)) < 2 or not self.book.lease(lease, self._owner, LEASE_SECONDS):
+        if not self.book.lease(lease, self._owner, LEASE_SECONDS):
             return None
         self._leased.add(lease)
         try:
             recall = self._groups.caught_up(group)
-            self.sets.announce_again(group)
+            self.sets.announce_again(group, recall.version)
             return self._relearn(group, recall, now, spans=True)
         except Exception as error:
             self._groups.recalls.forget(group)
@@ -307,17 +307,23 @@ class RuleService:
         if evidence.total > self._limit * SLACK:
             recall, evidence = self._cut(host)
         elif evidence.blocks > LOOSE_BLOCKS + 2 * evidence.total / BLOCK_PAGES:
-            evidence = self._packed(host, evidence)
-        if not evidence.continued:
+            evidence = self._packed(host)
+        if not evidence.continued and evidence.was_cut:
             recall.met.add(self.book.met(host))
-        if recall.take(evidence.pages, self.book, host):
-            self.sets.announce_again(host)
+        told = self._told(host, evidence.version) if recall.version != (evidence.version or 0) else None
+        recall.take(evidence.pages, told)
+        if told is not None:
+            self.sets.announce_again(host, told.rules.version)
         recall.mark = evidence.mark
         if walled := recall.taken_back():  # read with the next look, as what a spider takes back is
             self.book.add_pages({host: walled})
         self._agenda.looked_at(host, evidence.total)
         self._groups.tell(host, recall)
         return recall
+
+    def _told(self, host: str, version: int | None) -> HostRules:
+        """Return what is known of a host's rules, where of most nothing was ever saved (None)."""
+        return HostRules.empty(host) if version is None else self.book.load(host)
 
     def _cut(self, host: str) -> tuple[Recall, Evidence]:
         """Cut the log to its limit; the learner starts anew from what stays."""
@@ -327,11 +333,11 @@ class RuleService:
         log.info("evidence of %s: %d of %d pages kept", host, len(kept), len(whole.pages))
         return self._recalls.new(host), self.book.evidence(host)
 
-    def _packed(self, host: str, evidence: Evidence) -> Evidence:
-        """Pack the log anew without dropping what the learner knows; return the evidence with its new mark."""
+    def _packed(self, host: str) -> Evidence:
+        """Pack the log anew without dropping what the learner knows; return all of it with its new mark."""
         whole = self.book.evidence(host)
         mark = self.book.rewrite(host, whole.mark, sightings(whole.pages))
-        return replace(evidence, pages=whole.pages, mark=mark or evidence.mark)
+        return replace(whole, mark=mark or whole.mark)
 
     def _turn(self, rule: str, state: State, reason: str, at: int) -> Rule:
         host, _ = self._found(rule)

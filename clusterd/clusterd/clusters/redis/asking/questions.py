@@ -42,6 +42,9 @@ BEST: Final = 8
 #: Hits whose clusters are asked for more, at most.
 COMPANY: Final = 1000
 
+#: Bytes of a page's number in the list of its host.
+PAGE: Final = 4
+
 Numbers = np.typing.NDArray[np.uint32]
 #: Pages of all homes (`members.page_of`).
 Pages = np.typing.NDArray[np.int64]
@@ -234,6 +237,38 @@ class Questions:
                 reply = home.run(VERSIONS, "id", numbers[start : start + CHUNK].astype("<u4").tobytes())
                 for url, packed in zip(reply[::2], reply[1::2], strict=True):
                     yield from self._versions(home, url.decode(), packed)
+
+    def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
+        """Yield each host with the versions of its URLs: of hosts of few pages up to `CHUNK` pages at a time."""
+        for start in range(0, len(hosts), CHUNK):
+            few: list[tuple[str, bytes]] = []
+            for host, numbers in self._first_pages_of(hosts[start : start + CHUNK]):
+                if sum(len(of) for _, of in few) + len(numbers) >= CHUNK * PAGE:
+                    yield from self._together(few)
+                    few = []
+                if len(numbers) < CHUNK * PAGE:
+                    few.append((host, numbers))
+                else:
+                    yield host, list(self.pages(host))
+            yield from self._together(few)
+
+    def _first_pages_of(self, hosts: Sequence[str]) -> list[tuple[str, bytes]]:
+        """Return the numbers of up to `CHUNK` pages of each host."""
+        asked = [self._homes.of_host(host).request("GETRANGE", f"h:{host}", 0, CHUNK * PAGE - 1) for host in hosts]
+        return list(zip(hosts, self._homes.send(asked), strict=True))
+
+    def _together(self, few: Sequence[tuple[str, bytes]]) -> Iterator[tuple[str, list[Version]]]:
+        """Yield hosts with the versions of these pages of theirs, in one round trip."""
+        groups: dict[int, list[bytes]] = {}
+        for host, numbers in few:
+            groups.setdefault(self._homes.of_host(host).place, []).append(numbers)
+        asked = {place: ("id", b"".join(of)) for place, of in groups.items()}
+        replies = {place: iter(reply) for place, reply in self._homes.each(VERSIONS, asked).items()}
+        for host, numbers in few:
+            home = self._homes.of_host(host)
+            reply = list(islice(replies[home.place], len(numbers) // PAGE * 2))
+            found = zip(reply[::2], reply[1::2], strict=True)
+            yield host, [one for url, packed in found for one in self._versions(home, url.decode(), packed)]
 
     def _pages_of(self, host: str) -> Pages:
         home = self._homes.of_host(host)

@@ -193,6 +193,7 @@ class Crawl:
         Before it ends it looks once more at some of these.
         """
         assert self._publisher is not None
+        self._changes.all_sent()
         self.unread.all_stand()
         self._changes.look_again(everything=self.unread.broken() | self._decisions.withdrawn())
         watching = self._explored.recent(self.unread.revocable) and self._kept and self._publisher.reachable
@@ -213,6 +214,7 @@ class Crawl:
         """Skip a request that is about to be sent, or have it wait for another of its key that is on its way."""
         if not self._settings.skip or not is_page(request):
             return None
+        self._changes.sent(request)
         self._purposes.note(request)
         self.consider(request, filtered=True)
         return self._admission.begin(request)

@@ -186,14 +186,16 @@ class Admission:
             self._tries(request, skip)
         return skip
 
-    def fetch_again(self, kept: KeptOut) -> None:
-        """Queue a request that a rule had kept out; until it is sent another rule may say the same of it.
+    def fetch_again(self, kept: KeptOut) -> Request | None:
+        """Queue and return a request that a rule had kept out; until it is sent another rule may say the same of it.
 
         Where an earlier run of a paused crawl has fetched it the duplicate filter refuses it: it is not queued again.
+        Once the crawl ends, and its scheduler with it, it stays kept out.
         """
         engine = self._crawler.engine
-        if engine is None or engine.spider is None:
-            return
+        if engine is None or engine.spider is None or engine.scraper.slot is None or engine.scraper.slot.closing:
+            self._keep(kept)
+            return None
         self._skipped.pop(kept.request.url.partition("#")[0], None)
         # Another object: Scrapy may still have to call the errback of this one, and counts each object once.
         request = kept.request.copy()
@@ -201,9 +203,10 @@ class Admission:
             request = request.replace(dont_filter=True, meta={**request.meta, QUEUED_AGAIN: True})
         self._again = request
         engine.crawl(request)
-        if self._again is not None:
+        queued, self._again = self._again, None
+        if queued is not None:
             self._stats.inc_value("clusterd/requeued")
-        self._again = None
+        return queued
 
     def _refused(self, request: Request) -> None:
         if request is self._again:

@@ -113,7 +113,7 @@ class Crawl:
         )
         self._explored = admission.explored
         self._changes = RuleChanges(
-            self._loop, self._decisions, self._kept, admission.fetch_again, self._announce, admission.decide_again
+            self._loop, self._decisions, self._kept, self._fetch_again, self._announce, admission.decide_again
         )
         self._rewritten = Rewritten(self._rewriting, self._decisions, self._purposes, self._changes, admission.explores)
         self._meeting: Meeting | None = None
@@ -246,6 +246,13 @@ class Crawl:
     def _keep(self, kept: KeptOut) -> None:
         if old := self._kept.add(kept):
             self._loop.start(self._changes.spill(old))
+
+    def _fetch_again(self, kept: KeptOut) -> Request | None:
+        if self._admission.may_queue:
+            return self._admission.fetch_again(kept)
+        self._changes.stop()  # what a closed queue is given is lost to a crawl that is paused
+        self._keep(kept)
+        return None
 
     async def _decide_anew(self, kept_out: list[KeptOut]) -> None:
         await self._changes.settled()

@@ -149,9 +149,13 @@ class RuleChanges:
             self._working = True
             self._loop.start(self._work())
 
-    async def close(self) -> None:
-        """Leave kept out what is kept out: the scheduler takes nothing more. Return when nothing is on its way."""
+    def stop(self) -> None:
+        """Leave kept out what is kept out from now on: the scheduler takes nothing more."""
         self._closing = True
+
+    async def close(self) -> None:
+        """Do so, and return when nothing is on its way."""
+        self.stop()
         while self._moving or self._following:
             await sleep(LOOK_SECONDS)
 

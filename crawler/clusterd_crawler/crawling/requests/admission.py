@@ -186,16 +186,21 @@ class Admission:
             self._tries(request, skip)
         return skip
 
+    @property
+    def may_queue(self) -> bool:
+        """Whether Scrapy's queue takes requests: no longer once the spider is being closed, for the queue is next."""
+        engine = self._crawler.engine
+        if engine is None or engine.spider is None:
+            return False
+        return engine.scraper.slot is not None and engine.scraper.slot.closing is None
+
     def fetch_again(self, kept: KeptOut) -> Request | None:
         """Queue and return a request that a rule had kept out; until it is sent another rule may say the same of it.
 
         Where an earlier run of a paused crawl has fetched it the duplicate filter refuses it: it is not queued again.
-        Once the crawl ends, and its scheduler with it, it stays kept out.
         """
         engine = self._crawler.engine
-        if engine is None or engine.spider is None or engine.scraper.slot is None or engine.scraper.slot.closing:
-            self._keep(kept)
-            return None
+        assert engine is not None
         self._skipped.pop(kept.request.url.partition("#")[0], None)
         # Another object: Scrapy may still have to call the errback of this one, and counts each object once.
         request = kept.request.copy()

@@ -56,10 +56,14 @@ class Changing:
             cast(EventLoop, self.loop),
             decisions,
             self.kept,
-            lambda kept: self.fetched.append(kept.request.url),
+            self.fetch,
             lambda signal, **arguments: self.told.append((signal, arguments)),
             lambda kept, counted: decisions.decide(kept.request.url, 5, again=counted),
         )
+
+    def fetch(self, kept: KeptOut) -> scrapy.Request:
+        self.fetched.append(kept.request.url)
+        return kept.request.copy()
 
     async def use(self, version: int, *rules: Rule) -> None:
         self.changes.arrived(RuleSet(HOST, version, rules))

@@ -16,11 +16,15 @@ from typing import Any
 import pytest
 import scrapy
 from clusterd.cli.commands import run
+from clusterd_crawler.crawling.older_scrapy import sleep
 from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, unpack
 from clusterd_crawler.crawling.requests.paused import FILE, Paused
+from scrapy.core.scheduler import Scheduler
+from scrapy.utils.defer import deferred_from_coro
 
 from tests.crawler.crawling import REST, crawl
 from tests.crawler.site import Site
+from tests.crawler.spider import Job
 from tests.crawler.test_known import ASKED, SETTINGS, import_rule, urls
 from tests.crawler.test_rule_changes import full_beyond
 
@@ -63,6 +67,36 @@ def test_what_an_earlier_run_has_fetched_is_not_counted_as_queued_again(site: Si
         (tmp_path / "job" / FILE).write_bytes(kept_out)  # as where the run before was killed
         resumed = crawl(tmp_path, [f"{site.url}/{start}"], job | {"HTTPERROR_ALLOW_ALL": True})
         assert (len(resumed.paths()), resumed.stat("requeued"), resumed.stat("forgotten")) == (queued + 1, queued, 0)
+
+
+class SlowToClose(Scheduler):
+    """As one that says good-bye to a server."""
+
+    def close(self, reason: str) -> Any:
+        super().close(reason)
+        return deferred_from_coro(sleep(2))
+
+
+def test_nothing_is_given_to_a_queue_that_is_closed(site: Site, tmp_path: Path) -> None:
+    """Its duplicate filter raised, and with it ended what was being decided about; the rest of that was not kept."""
+    job: dict[str, Any] = SETTINGS | {"JOBDIR": str(tmp_path / "job")}
+    import_rule(site, tmp_path)
+    again = [f"{site.url}/page/{n % 20}?sid={n}" for n in range(2500)]
+    paused = crawl(tmp_path, [*urls(site, ASKED), REST, *again], job)
+    assert paused.stat("skipped") == len(again)
+    command(tmp_path, "rules", "retire", "r1")
+    early = {"CLOSESPIDER_PAGECOUNT": 1, "SCHEDULER": "tests.crawler.test_paused.SlowToClose"}
+    resumed = crawl(tmp_path, [f"{site.url}/other"], job | early)
+    assert resumed.stats["finish_reason"] == "closespider_pagecount"
+    waiting = Paused(Job({}), str(tmp_path / "job"))
+    kept = []
+    while waiting.there:
+        some, end = waiting._read()
+        kept += [one.request.url for one in some]
+        waiting.there, waiting._done = end > waiting._done, end
+    queued = resumed.stats.get("scheduler/enqueued/disk", 0) - resumed.stats.get("scheduler/dequeued/disk", 0)
+    assert len(kept) == len(set(kept)) > 0
+    assert len(kept) + queued + sum("sid=" in path for path in resumed.paths()) == len(again)
 
 
 class Spider(scrapy.Spider):

@@ -89,6 +89,7 @@ def test_what_is_on_its_way_to_the_disk_when_its_rule_is_withdrawn_is_fetched(tm
         old = changing.kept.add(kept_out("one", "s=1")) or changing.kept.add(kept_out("one", "s=2"))
         await changing.use(2)
         await changing.changes.spill(old)
+        await changing.loop.done()
         assert sorted(changing.fetched) == [f"http://{HOST}/a?s={number}" for number in (1, 2)]
 
     asyncio.run(scenario())

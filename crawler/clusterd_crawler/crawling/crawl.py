@@ -113,7 +113,7 @@ class Crawl:
         )
         self._explored = admission.explored
         self._changes = RuleChanges(
-            self._loop, self._decisions, self._kept, admission.fetch_again, self._announce, admission.decide_again
+            self._loop, self._decisions, self._kept, self._fetch_again, self._announce, admission.decide_again
         )
         self._rewritten = Rewritten(self._rewriting, self._decisions, self._purposes, self._changes, admission.explores)
         self._meeting: Meeting | None = None
@@ -193,6 +193,7 @@ class Crawl:
         Before it ends it looks once more at some of these.
         """
         assert self._publisher is not None
+        self._changes.all_sent()
         self.unread.all_stand()
         self._changes.look_again(everything=self.unread.broken() | self._decisions.withdrawn())
         watching = self._explored.recent(self.unread.revocable) and self._kept and self._publisher.reachable
@@ -213,6 +214,7 @@ class Crawl:
         """Skip a request that is about to be sent, or have it wait for another of its key that is on its way."""
         if not self._settings.skip or not is_page(request):
             return None
+        self._changes.sent(request)
         self._purposes.note(request)
         self.consider(request, filtered=True)
         return self._admission.begin(request)
@@ -244,6 +246,13 @@ class Crawl:
     def _keep(self, kept: KeptOut) -> None:
         if old := self._kept.add(kept):
             self._loop.start(self._changes.spill(old))
+
+    def _fetch_again(self, kept: KeptOut) -> Request | None:
+        if self._admission.may_queue:
+            return self._admission.fetch_again(kept)
+        self._changes.stop()  # what a closed queue is given is lost to a crawl that is paused
+        self._keep(kept)
+        return None
 
     async def _decide_anew(self, kept_out: list[KeptOut]) -> None:
         await self._changes.settled()

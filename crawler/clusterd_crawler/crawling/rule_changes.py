@@ -1,13 +1,21 @@
-"""Rule sets as they reach a running crawl: put to use, announced, and what a withdrawn rule kept out queued again."""
+"""Rule sets as they reach a running crawl: put to use, announced, and what a withdrawn rule kept out queued again.
+
+What lies in memory is queued at once; what lies on the disk follows beside all else, no faster than the crawl sends it
+where its queue is in memory: queued at once, 20,000 requests took 50 MB, and the garbage collector went through them
+again and again. It is decided about each when it is its turn, so a rule that comes back meanwhile keeps it out.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Final
+from weakref import WeakSet
+
+from scrapy import Request
 
 from clusterd_crawler import signals
 from clusterd_crawler.crawling.event_loop import EventLoop
@@ -27,6 +35,11 @@ LOOK_SECONDS: Final = 0.02
 #: known pages of the domain (5 µs each), in which no request is skipped, be it of another domain; and thousands of its
 #: hosts may have rules of their own, as blogs do.
 REST: Final = 4
+#: Requests of a withdrawn rule, and of one level of priorities, that wait in the memory of Scrapy's queue (2.5 kB each)
+#: and keep the next portion from following.
+AHEAD: Final = 500
+#: Seconds between two looks whether there are fewer.
+PACE_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,7 @@ class RuleChanges:
         loop: EventLoop,
         decisions: Decisions,
         kept: Kept,
-        fetch: Callable[[KeptOut], None],
+        fetch: Callable[[KeptOut], Request | None],
         announce: Callable[..., None],
         decide: Callable[[KeptOut, bool], Skip | None],
     ) -> None:
@@ -79,6 +92,9 @@ class RuleChanges:
         self._working = False
         #: How often requests are on their way between memory, disk and the scheduler.
         self._moving = 0
+        #: Of each level that follows from the disk, what of it is queued and not sent yet. A queue on a disk, or in a
+        #: store, keeps no request itself, so nothing of it is in here, and nothing waits for it.
+        self._following: list[WeakSet[Request]] = []
         #: One for all requests that are decided about, by however many tasks.
         self._turn = Turn(IN_LOOP)
         self._closing = False
@@ -86,7 +102,7 @@ class RuleChanges:
     @property
     def busy(self) -> bool:
         """Whether a rule set is being put to use, or requests are on their way."""
-        return self._working or self._moving > 0
+        return self._working or self._moving > 0 or bool(self._following)
 
     def arrived(self, rules: RuleSet) -> None:
         """Take a rule set; it is in use soon. One of its host that still waits never is: each takes seconds to load."""
@@ -117,16 +133,30 @@ class RuleChanges:
             self._take(Anew(looked))
         return bool(looked)
 
+    def sent(self, request: Request) -> None:
+        """Note that a request has left Scrapy's queue."""
+        for ahead in self._following:
+            ahead.discard(request)
+
+    def all_sent(self) -> None:
+        """Note that Scrapy's queue is empty, be it that another middleware has dropped what was in it."""
+        for ahead in self._following:
+            ahead.clear()
+
     def _take(self, what: str | Anew) -> None:
         self._waiting.append(what)
         if not self._working:
             self._working = True
             self._loop.start(self._work())
 
-    async def close(self) -> None:
-        """Leave kept out what is kept out: the scheduler takes nothing more. Return when nothing is on its way."""
+    def stop(self) -> None:
+        """Leave kept out what is kept out from now on: the scheduler takes nothing more."""
         self._closing = True
-        while self._moving:
+
+    async def close(self) -> None:
+        """Do so, and return when nothing is on its way."""
+        self.stop()
+        while self._moving or self._following:
             await sleep(LOOK_SECONDS)
 
     async def _work(self) -> None:
@@ -230,8 +260,34 @@ class RuleChanges:
         """Decide anew about what these rules kept out: another rule may say the same, else it is fetched."""
         self._moving += 1
         try:
-            async for kept_out in self._taken(gone):
-                await self.decide_anew(kept_out, counted)
+            held = self._kept.take(gone)
+            if self._kept.has_spilled(gone):
+                for portions in await run_in_thread(self._kept.read_by_level, gone):
+                    ahead: WeakSet[Request] = WeakSet()
+                    self._following.append(ahead)
+                    self._loop.start(self._follow_up(portions, counted, ahead))
+            await self.decide_anew(held, counted)
+        finally:
+            self._moving -= 1
+
+    async def _follow_up(self, portions: Iterator[list[KeptOut]], counted: bool, ahead: WeakSet[Request]) -> None:
+        """Decide anew about what lies on the disk, as long as few of it wait to be sent."""
+        try:
+            while not self._closing:
+                if len(ahead) >= AHEAD:
+                    await sleep(PACE_SECONDS)
+                elif not await self._decide_next(portions, counted, ahead):
+                    break
+        finally:
+            self._following = [other for other in self._following if other is not ahead]
+
+    async def _decide_next(self, portions: Iterator[list[KeptOut]], counted: bool, ahead: WeakSet[Request]) -> bool:
+        """Decide anew about a portion; whether there was one."""
+        self._moving += 1
+        try:
+            if portion := await run_in_thread(next, portions, None):
+                await self.decide_anew(portion, counted, ahead)
+            return bool(portion)
         finally:
             self._moving -= 1
 
@@ -257,7 +313,7 @@ class RuleChanges:
             return
         written = await run_in_thread(self._kept.read, rules)
         yield held
-        while portion := await run_in_thread(next, written, None):
+        while not self._closing and (portion := await run_in_thread(next, written, None)):
             yield portion
 
     async def settled(self) -> None:
@@ -279,10 +335,13 @@ class RuleChanges:
         if old := self._kept.add(kept):
             self._kept.hold(await run_in_thread(self._kept.spill, old))
 
-    async def decide_anew(self, kept_out: Sequence[KeptOut], counted: bool = False) -> None:
+    async def decide_anew(
+        self, kept_out: Sequence[KeptOut], counted: bool = False, ahead: WeakSet[Request] | None = None
+    ) -> None:
         """Decide about requests that were kept out: where rules say the same they still are, else they are fetched.
 
-        ``counted``: those that still are have been counted as skips, and it was decided which are tried.
+        ``counted``: those that still are have been counted as skips, and it was decided which are tried. ``ahead``
+        gets what is queued.
         """
         for kept in kept_out:
             while self._decisions.loading and not self._closing:  # other requests go out then; these have time
@@ -290,8 +349,8 @@ class RuleChanges:
             skip = None if self._closing else self._decide(kept, counted)
             if self._closing or (skip is not None and not skip.explore):
                 await self.keep(kept if skip is None else replace(kept, rule=skip.rule))
-            else:
-                self._fetch(kept)
+            elif (queued := self._fetch(kept)) is not None and ahead is not None:
+                ahead.add(queued)
             await self._pass_on()
 
     async def _pass_on(self) -> None:

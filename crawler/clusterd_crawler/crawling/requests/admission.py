@@ -186,14 +186,21 @@ class Admission:
             self._tries(request, skip)
         return skip
 
-    def fetch_again(self, kept: KeptOut) -> None:
-        """Queue a request that a rule had kept out; until it is sent another rule may say the same of it.
+    @property
+    def may_queue(self) -> bool:
+        """Whether Scrapy's queue takes requests: no longer once the spider is being closed, for the queue is next."""
+        engine = self._crawler.engine
+        if engine is None or engine.spider is None:
+            return False
+        return engine.scraper.slot is not None and engine.scraper.slot.closing is None
+
+    def fetch_again(self, kept: KeptOut) -> Request | None:
+        """Queue and return a request that a rule had kept out; until it is sent another rule may say the same of it.
 
         Where an earlier run of a paused crawl has fetched it the duplicate filter refuses it: it is not queued again.
         """
         engine = self._crawler.engine
-        if engine is None or engine.spider is None:
-            return
+        assert engine is not None
         self._skipped.pop(kept.request.url.partition("#")[0], None)
         # Another object: Scrapy may still have to call the errback of this one, and counts each object once.
         request = kept.request.copy()
@@ -201,9 +208,10 @@ class Admission:
             request = request.replace(dont_filter=True, meta={**request.meta, QUEUED_AGAIN: True})
         self._again = request
         engine.crawl(request)
-        if self._again is not None:
+        queued, self._again = self._again, None
+        if queued is not None:
             self._stats.inc_value("clusterd/requeued")
-        self._again = None
+        return queued
 
     def _refused(self, request: Request) -> None:
         if request is self._again:

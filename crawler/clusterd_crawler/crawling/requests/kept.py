@@ -1,7 +1,8 @@
 """Requests that a rule kept out, to be queued again when the rule is withdrawn. Bounded memory, then disk.
 
-The latest `MEMORY` requests stay as they are; older ones are written to one file a rule, each as a pickled
-``Request.to_dict`` behind its length (what Scrapy's own disk queues do), up to a limit of bytes. What cannot be
+The latest `MEMORY` requests stay as they are; older ones are written to files, one a rule and `level` of priorities,
+each as a pickled ``Request.to_dict`` behind its length (what Scrapy's own disk queues do), up to a limit of bytes. What
+is read back stays in its file until it is asked for: a rule may have kept out more than memory holds. What cannot be
 written stays in memory, such as a request whose callback is no method of the spider; beyond `UNWRITTEN` the oldest of
 these are forgotten, and counted (``clusterd/forgotten``). The files go with the crawl; where it may be resumed,
 `paused` keeps what was in them. They lie in a folder that the crawl holds locked: one that a killed crawl has left is
@@ -22,7 +23,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, Final
 from uuid import uuid4
@@ -57,6 +58,17 @@ class KeptOut:
     filtered: bool
 
 
+@dataclass(slots=True)
+class _Aside:
+    """A file that is being read back: what of it is still to come is kept as before."""
+
+    rule: str
+    path: Path
+    #: Requests that are still to come, and where in the file they begin.
+    count: int
+    done: int = 0
+
+
 class Kept:
     """`add`, `hold` and `take` are for the loop's thread; `spill` and `read` touch the disk and are not."""
 
@@ -73,7 +85,9 @@ class Kept:
         self._held: deque[KeptOut] = deque()
         self._unwritten: deque[KeptOut] = deque()
         self._most_unwritten = unwritten
-        self._spilled: dict[str, int] = {}
+        #: Rule and level of each file → requests in it.
+        self._spilled: dict[tuple[str, int], int] = {}
+        self._asides: list[_Aside] = []
         #: Held while a file is written or read.
         self._disk = threading.Lock()
         #: Requests that could not be held or written, or not be read back.
@@ -82,12 +96,14 @@ class Kept:
         self._overflowed = False
 
     def __len__(self) -> int:
-        return len(self._held) + len(self._unwritten) + sum(self._spilled.values())
+        reading = sum(aside.count for aside in self._asides)
+        return len(self._held) + len(self._unwritten) + sum(self._spilled.values()) + reading
 
     def by_rule(self) -> Counter[str]:
-        """Return how many requests each rule keeps out, of those that keep something out."""
+        """Return how many requests each rule keeps out, of those that keep something out; but what is read back."""
         counted = Counter(kept.rule for kept in (*self._held, *self._unwritten))
-        counted.update(dict(self._spilled))  # of a copy, since `spill` may be at work
+        for (rule, _), count in dict(self._spilled).items():  # of a copy, since `spill` may be at work
+            counted[rule] += count
         return counted
 
     def add(self, kept: KeptOut) -> list[KeptOut]:
@@ -107,7 +123,7 @@ class Kept:
 
     def has_spilled(self, rules: Collection[str]) -> bool:
         """Whether `read` would find something."""
-        return any(rule in self._spilled for rule in rules)
+        return any(rule in rules for rule, _ in dict(self._spilled))
 
     def hold(self, unwritten: Iterable[KeptOut]) -> None:
         """Hold requests that `spill` could not write."""
@@ -128,38 +144,57 @@ class Kept:
                 try:
                     if packed is None or len(packed) > self._disk_bytes:
                         raise OSError("it cannot be written, or the limit is reached")
-                    _append(self._path(kept.rule), packed)
+                    file = kept.rule, level(kept.request.priority)
+                    _append(self._path(*file), packed)
                 except OSError:
                     unwritten.append(kept)
                     continue
                 self._disk_bytes -= len(packed)
-                self._spilled[kept.rule] = self._spilled.get(kept.rule, 0) + 1
+                self._spilled[file] = self._spilled.get(file, 0) + 1
         return unwritten
 
     def read(self, rules: Collection[str]) -> Iterator[list[KeptOut]]:
         """Return what these rules kept out and `spill` wrote; each portion of it is read when it is asked for.
 
-        What is kept out meanwhile is not in it, and has the whole room on the disk: nothing is forgotten for it.
+        What is kept out meanwhile is not in it, and finds the room on the disk that a portion has left: nothing is
+        forgotten for it. What is asked for no more stays kept.
         """
-        with self._disk:
-            spilled = [(rule, self._spilled.pop(rule)) for rule in rules if rule in self._spilled]
-            return self._portions([(rule, count, self._aside(self._path(rule))) for rule, count in spilled])
+        return chain.from_iterable(self.read_by_level(rules))
 
-    def _aside(self, path: Path) -> Path:
+    def read_by_level(self, rules: Collection[str]) -> list[Iterator[list[KeptOut]]]:
+        """Return the same apart by `level`, the highest first; each may be read in a thread of its own."""
+        with self._disk:
+            files = sorted((file for file in self._spilled if file[0] in rules), key=lambda file: -file[1])
+            asides = [(at, _Aside(rule, self._aside(rule, at), self._spilled.pop((rule, at)))) for rule, at in files]
+            self._asides += [aside for _, aside in asides]
+        levels = dict.fromkeys(at for at, _ in asides)
+        return [self._portions([aside for at, aside in asides if at == wanted]) for wanted in levels]
+
+    def _aside(self, rule: str, at: int) -> Path:
         """Rename a file, so that what is written from now on goes to another; return its name."""
+        path = self._path(rule, at)
         aside = path.with_name(f"{path.name}-{uuid4().hex}")
         with suppress(OSError):  # it is gone, say, which shows when it is read
-            self._disk_bytes += path.stat().st_size
             return path.rename(aside)
         return path
 
-    def _portions(self, spilled: list[tuple[str, int, Path]]) -> Iterator[list[KeptOut]]:
-        for rule, count, path in spilled:
-            written = self._written(rule, count, path)
+    def _portions(self, asides: list[_Aside]) -> Iterator[list[KeptOut]]:
+        for aside in asides:
+            written = self._written(aside)
+            before = 0
             while portion := list(islice(written, PORTION)):
+                self._leave(aside.done - before)
+                before = aside.done
                 yield portion
             with suppress(OSError):  # lest what was read be lost with it
-                path.unlink()
+                self._leave(aside.path.stat().st_size - before)
+                aside.path.unlink()
+            self._asides.remove(aside)
+
+    def _leave(self, room: int) -> None:
+        """Give so many bytes of the disk to what is written from now on."""
+        with self._disk:
+            self._disk_bytes += room
 
     def write(self, out: BinaryIO) -> None:
         """Write all that is kept, wherever it lies, as records that `unpack` reads. At the end of the crawl.
@@ -174,13 +209,15 @@ class Kept:
             else:
                 out.write(packed)
         with self._disk:
-            for rule, count in self._spilled.items():
+            spilled = [_Aside(rule, self._path(rule, at), count) for (rule, at), count in self._spilled.items()]
+            for left in (*self._asides, *spilled):
                 try:
-                    file = self._path(rule).open("rb")
+                    file = left.path.open("rb")
                 except OSError as error:
-                    self._miss(rule, count, error)
+                    self._miss(left, error)
                     continue
                 with file:
+                    file.seek(left.done)
                     shutil.copyfileobj(file, out)
 
     def close(self) -> None:
@@ -190,30 +227,40 @@ class Kept:
             os.close(self._lock)
             self._lock = -1
 
-    def _path(self, rule: str) -> Path:
+    def _path(self, rule: str, at: int) -> Path:
         if self._own is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             _delete_left(self._folder)
             self._own, self._lock = _own_folder(self._folder)
-        return self._own / f"{rule.replace('/', '_')}.requests"
+        return self._own / f"{rule.replace('/', '_')}.{at}.requests"
 
-    def _written(self, rule: str, count: int, path: Path) -> Iterator[KeptOut]:
-        """Yield the requests of a file as far as they can be read; of so many the others are forgotten."""
+    def _written(self, aside: _Aside) -> Iterator[KeptOut]:
+        """Yield the requests of a file as far as they can be read; the others of its count are forgotten."""
         try:
-            with path.open("rb") as file:
-                for one in unpack(file, rule, self._spider):
+            with aside.path.open("rb") as file:
+                for one in unpack(file, aside.rule, self._spider):
                     if one is not None:
-                        count -= 1
+                        aside.count -= 1
+                        aside.done = file.tell()
                         yield one
         except OSError as error:
-            self._miss(rule, count, error)
+            self._miss(aside, error)
         else:
-            self.forgotten += count
+            self.forgotten += aside.count
 
-    def _miss(self, rule: str, count: int, error: OSError) -> None:
+    def _miss(self, aside: _Aside, error: OSError) -> None:
         """Say that so many requests cannot be read: somebody has emptied the folder, for one."""
-        logger.warning("What rule %s has kept out cannot be read back: %s", rule, error)
-        self.forgotten += count
+        logger.warning("What rule %s has kept out cannot be read back: %s", aside.rule, error)
+        self.forgotten += aside.count
+
+
+def level(priority: int) -> int:
+    """Return which priorities lie together: the same, or of one sign and one number of binary digits.
+
+    So a spider may give each request a priority of its own, as by a score, and there are still few files.
+    """
+    digits = abs(priority).bit_length()
+    return digits if priority > 0 else -digits
 
 
 def _own_folder(folder: Path) -> tuple[Path, int]:

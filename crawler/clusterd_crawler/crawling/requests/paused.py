@@ -2,8 +2,9 @@
 
 Meanwhile a rule may have been withdrawn or a skip undone, and nobody else would ask for these requests again: the pages
 that link to them have been read. They lie in one file of the JOBDIR, as records of `kept`, and stay in it until the
-crawl ends, so that a crash costs fetches and loses nothing. A request that can be written no more, or read, because the
-spider has changed meanwhile, is forgotten and counted.
+crawl ends, so that a crash loses nothing of what is kept out still, and costs some fetches. What was queued again is
+lost as far as Scrapy's own queue is, which no crash leaves whole: the duplicate filter knows it by then. A request that
+can be written no more, or read, because the spider has changed meanwhile, is forgotten and counted.
 """
 
 from __future__ import annotations

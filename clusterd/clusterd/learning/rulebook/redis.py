@@ -46,7 +46,8 @@ log = logging.getLogger(__name__)
 #: Seconds after its last page that a host's evidence is forgotten (90 days): hosts seen once do not pile up. Its
 #: rules stay.
 EVIDENCE_SECONDS: Final = 90 * 86_400
-#: Entries of the skip log fetched at a time, and skips applied in one call.
+#: Entries of the skip log, hosts and rules fetched at a time (all of a broad crawl's at once would hold Redis up), and
+#: skips applied in one call.
 PAGE: Final = 1_000
 #: Hosts whose entries are fetched at a time: an entry holds up to some kB of evidence, a host 500 retired ones.
 HOSTS: Final = 100
@@ -165,8 +166,8 @@ class RedisRuleBook:
     @translated()
     def changed(self) -> dict[str, int]:
         """Return the hosts with evidence that no learner has looked at."""
-        found = self._client.hgetall(f"{self._prefix}rb:changed")
-        return {host.decode(): int(pages) for host, pages in found.items()}
+        found = self._client.hscan_iter(f"{self._prefix}rb:changed", count=PAGE)
+        return {host.decode(): int(pages) for host, pages in found}
 
     @translated()
     def looked_at(self, host: str, pages: int) -> None:
@@ -277,7 +278,8 @@ class RedisRuleBook:
     @translated()
     def hosts(self) -> list[str]:
         """Return the hosts of which rules are known."""
-        return sorted({host.decode() for host in self._client.hvals(f"{self._prefix}rb:ids")})
+        found = self._client.hscan_iter(f"{self._prefix}rb:ids", count=PAGE)
+        return sorted({host.decode() for _, host in found})
 
     @translated()
     def host_of(self, rule: str) -> str | None:
@@ -318,8 +320,8 @@ class RedisRuleBook:
     @translated()
     def skip_counts(self) -> dict[str, int]:
         """Return the number of skips by rule since the beginning."""
-        counts = self._client.hgetall(self._skip_key("counts"))
-        return {rule.decode(): int(count) for rule, count in counts.items()}
+        counts = self._client.hscan_iter(self._skip_key("counts"), count=PAGE)
+        return {rule.decode(): int(count) for rule, count in counts}
 
 
 def _readable(host: str, block: bytes) -> Sequence[Page]:

@@ -110,7 +110,7 @@ class Upkeep:
             log.error("upkeep failed; it is tried again", exc_info=error)
 
     def round(self, services: Services) -> int:
-        """Do what is due; return how many clusters still settle."""
+        """Do what is due; return how much is left to settle that something can be done about by now."""
         try:
             self._work(services)
         finally:  # a store that is full or a lesson that fails keeps nobody from knowing how far behind we are
@@ -119,7 +119,8 @@ class Upkeep:
                 if services.config.metrics_port:
                     self._tallies.held = services.index.counts()
                     self._tallies.clusters = services.index.cluster_counts()
-        return self._report.settling
+        settling = self._report.settling
+        return 0 if settling and services.index.only_awaits() else settling
 
     def _work(self, services: Services) -> None:
         # First what makes room: a store that is full may refuse the rest.

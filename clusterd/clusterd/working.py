@@ -86,8 +86,11 @@ def work_off(
             elif progress is not None:
                 progress(worker.messages, left)
         insist(lambda: forget_superseded(services))  # who never runs a daemon has no other
-        while insist(lambda: services.index.settle(services.config.settle_steps)):
-            pass
+        while left := insist(lambda: services.index.settle(services.config.settle_steps)):
+            if insist(services.index.only_awaits):
+                break  # of a worker that died: no page shows it, and what comes next gives it up
+            if progress is not None:
+                progress(worker.messages, left)
         insist(lambda: tell_splits(services))
         insist(lambda: learn(services, LEARN_SECONDS if more else math.inf))
     finally:

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from clusterd.cli.commands import run
 from clusterd.cli.progress import counted
+from clusterd.clusters.redis.index import RedisIndex
 
 from tests.clusterd.made_up_site import words
+from tests.contract.index_world import page
 
 
 class Screen(io.StringIO):
@@ -54,3 +56,38 @@ def test_records_are_counted_as_they_come(screen: Callable[[], io.StringIO], mon
     assert list(counted(iter(range(5)), "lost pages")) == [0, 1, 2, 3, 4]
     assert ("5 lost pages" in shown.getvalue()) == shown.isatty()
     assert shown.getvalue().isascii()  # what a terminal of another locale shows, too
+
+
+def test_a_person_sees_how_much_of_a_policy_is_left_to_build(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = RedisIndex(redis_url, prefix)
+    index.apply([page(f"http://h.example/{n}", 1, range(n, n + 50)) for n in range(2000)])
+    index.close()
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+    monkeypatch.setenv("CLUSTERD_SETTLE_STEPS", "1")
+    monkeypatch.setattr(sys, "stderr", screen := Screen())
+    assert run(["--redis", redis_url, "policy", "add", "half", "--resemblance", ".5"]) == 0
+    assert " to do" in screen.getvalue()
+
+
+def test_a_question_does_not_wait_for_a_page_whose_worker_died(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody links it any more, since its message never returns, and it is given up after ten minutes only."""
+    dying = RedisIndex(redis_url, prefix)
+    monkeypatch.setattr(dying, "_post", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dying.apply([page("http://h.example/", 1, range(50))])
+    index = RedisIndex(redis_url, prefix)
+    index.apply([page("http://h.example/", 2, range(100, 150)), page("http://h.example/2", 2, range(100, 150))])
+    assert index.settle() == 1
+    for opened in (dying, index):
+        opened.close()
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+    assert run(["--redis", redis_url, "--json", "clusters"]) == 0
+    assert json.loads(capsys.readouterr().out)["size"] == 2
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -253,6 +253,7 @@ def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(
     patient, hasty = RedisIndex(redis_url, prefix), RedisIndex(redis_url, prefix, patience=0.0)
     patient.apply([page(D, 2, ELSEWHERE), page(E, 1, LEFT, order="e"), page(C, 1, [*LEFT, 1])])
     assert patient.settle() == 1
+    assert patient.only_awaits()
     assert hasty.settle() == 0
     hasty.expire(10**9)
     current = [page(D, 2, ELSEWHERE), page(E, 1, LEFT, order="e"), page(C, 1, [*LEFT, 1])]

@@ -106,7 +106,12 @@ class Invocation:
         from clusterd.services import process_pending
 
         try:
-            process_pending(services, insist=Insisting(patience=PATIENCE, level=logging.INFO))
+            with progress.watched(()) as tell:
+
+                def processing(_: int, left: int) -> None:
+                    tell(f"{left} to do" if left else "processing", None)
+
+                process_pending(services, processing, Insisting(patience=PATIENCE, level=logging.INFO))
         except Unreachable as error:
             self.hint(f"{error}; messages that wait are left for later, and are no part of what follows")
 

@@ -184,6 +184,10 @@ class Index(Protocol):
         """Do up to ``steps`` bounded steps of what waits (splits, policies added or removed); return how many wait."""
         ...
 
+    def only_awaits(self) -> bool:
+        """Whether nothing is left to `settle` but for pages that workers had in hand: these may yet come to an end."""
+        ...
+
     def splits(self) -> list[Split]:
         """Return the splits that `settle` found and nobody has `told` yet, oldest first; `SPLITS` at most."""
         ...

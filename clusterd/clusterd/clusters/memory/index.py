@@ -176,6 +176,10 @@ class MemoryIndex:
                 steps = None if steps is None else steps - 1
             return len(self._ghosts) + len(self._unbuilt)
 
+    def only_awaits(self) -> bool:
+        """Return whether nothing is left to settle: no page is in any worker's hand."""
+        return not (self._ghosts or self._unbuilt)
+
     def splits(self) -> list[Split]:
         """Return the splits that `settle` found and nobody has `told` yet, oldest first."""
         with self._lock:

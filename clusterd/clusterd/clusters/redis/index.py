@@ -241,6 +241,10 @@ class RedisIndex:
         waiting = self._settler.settle(steps, policies)
         return waiting + (self._whole.settle(steps) if self._whole else 0)
 
+    def only_awaits(self) -> bool:
+        """Whether nothing is left to `settle` but for ghosts that are pending, which are given up after `PATIENCE`."""
+        return self._settler.only_awaits() and not (self._whole and self._whole.waiting())
+
     def splits(self) -> list[Split]:
         """Return the splits that `settle` found and nobody has `told` yet, oldest first; `SPLITS` at most."""
         return splits_of(self._homes, self._policies.reload().graded)

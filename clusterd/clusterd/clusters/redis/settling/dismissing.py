@@ -53,6 +53,12 @@ class Dismisser:
         self._cut_beyond({ghost: of for ghost, of in near.items() if ghost not in later})
         return self._bury(ready, {home: [entry for entry in of if entry in pending] for home, of in entries.items()})
 
+    def are_pending(self, homes: Sequence[Home]) -> bool:
+        """Whether all ghosts of these homes are pending, as far as can be told of the first `GHOSTS` of each."""
+        lists = self._homes.send([home.request("LRANGE", "g", 0, GHOSTS - 1) for home in homes])
+        entries = {home: [int(entry) for entry in of] for home, of in zip(homes, lists, strict=True) if of}
+        return self._pending(entries) == {entry for of in entries.values() for entry in of}
+
     def _pending(self, entries: Mapping[Home, Sequence[int]]) -> set[int]:
         """Return which ghosts are pending."""
         waits = self._homes.send(

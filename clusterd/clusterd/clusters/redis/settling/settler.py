@@ -79,6 +79,13 @@ class Settler:
         """Return how many ghosts, searches, moves, pairs and unbuilt stretches wait."""
         return sum(sum(one) for one in self._look())
 
+    def only_awaits(self) -> bool:
+        """Whether nothing waits but for ghosts that are pending: some worker may have them in hand yet."""
+        waits = self._look()
+        return all(not any(of[1:]) for of in waits) and self._dismisser.are_pending(
+            [home for home, of in zip(self._homes.all, waits, strict=True) if of.ghosts]
+        )
+
     def _look(self) -> list[Waiting]:
         """Return what waits in each home."""
         replies = iter(self._homes.send([request for home in self._homes.all for request in _looks(home)]))

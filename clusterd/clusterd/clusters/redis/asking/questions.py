@@ -68,11 +68,12 @@ class Questions:
         """Yield the clusters of a policy, largest first."""
         names, pages = self._standings(slot_of(policies, policy))
         order = np.argsort(names, kind="stable")
-        bounds = np.flatnonzero(np.diff(names[order])) + 1
-        groups = [group for group in np.split(order, bounds) if len(group) >= min_size and names[group[0]]]
+        known, starts, sizes = np.unique(names[order], return_index=True, return_counts=True)
+        wanted = (sizes >= min_size) & (known > 0)
         if host is not None:
-            own = set(names[np.isin(pages, self._pages_of(host))].tolist())
-            groups = [group for group in groups if int(names[group[0]]) in own]
+            wanted &= np.isin(known, names[np.isin(pages, self._pages_of(host))])
+        # Most pages are alone: only what is wanted takes more than a few bytes.
+        groups = [order[at : at + n] for at, n in zip(starts[wanted].tolist(), sizes[wanted].tolist(), strict=True)]
         for size, alike in groupby(sorted(groups, key=len, reverse=True), key=len):
             same = list(alike)
             urls = self._urls(pages[np.concatenate(same)])

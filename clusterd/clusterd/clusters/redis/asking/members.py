@@ -19,7 +19,7 @@ from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.contract import WALKED
 from clusterd.clusters.identity import url_key
-from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, TEXTS, VERSIONS, Home
+from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, TEXTS, URLS, VERSIONS, Home
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.spans.beyond import EQUAL, TEXT
 from clusterd.clusters.redis.spans.beyond import SHOWN as SHOWS
@@ -32,6 +32,8 @@ TRIES: Final = 10
 CHUNK: Final = 250
 #: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
 VERSION: Final = struct.Struct("<I6s8s8s8s3s3sH3s3sB")
+#: Pages of all homes (`page_of`).
+Pages = np.typing.NDArray[np.int64]
 
 
 class Members:
@@ -110,11 +112,11 @@ class Members:
         found = {place: other for place, (other, live) in replies.items() if live}
         return min([node, *found.values()]), found
 
-    def left_out(
-        self, slots: Sequence[int], urls: Sequence[str], profile: int, known: Collection[int]
-    ) -> Iterator[list[int]]:
-        """Yield the contents of this profile in the clusters of these URLs that are not known yet, some at a time."""
-        asked = [(slot, url) for slot in slots for url in urls]
+    def with_others(self, asked: Sequence[tuple[int, str]], alone: bool = False) -> list[tuple[int, str]]:
+        """Return of (slot, URL) one for each cluster of several pages (``alone``: of one page, too); one round trip.
+
+        Not for equal texts of several homes: none knows whether another has one of its own.
+        """
         replies = self._homes.send(
             [self._homes.of_url(url).function(MEMBERS, slot, url_key(url), 0, 0, 0, 1) for slot, url in asked]
         )
@@ -123,13 +125,19 @@ class Members:
             for (slot, url), reply in zip(asked, replies, strict=True)
             if len(reply) > 1
         ]
-        spanning = self._spans.standings(name for _, _, name, _ in there)
+        spanning = self._spans.standings({name for _, _, name, _ in there})
         first: dict[tuple[int, int], str] = {}
         for slot, url, name, following in there:
-            if following or name in spanning:  # it has company
+            if alone or following or name in spanning:
                 first.setdefault((slot, spanning[name].name if name in spanning else name), url)
+        return [(slot, url) for (slot, _), url in first.items()]
+
+    def left_out(
+        self, slots: Sequence[int], urls: Sequence[str], profile: int, known: Collection[int]
+    ) -> Iterator[list[int]]:
+        """Yield the contents of this profile in the clusters of these URLs that are not known yet, some at a time."""
         seen: set[int] = set()
-        for (slot, _), url in first.items():
+        for slot, url in self.with_others([(slot, url) for slot in slots for url in urls]):
             if len(seen) >= WALKED:
                 return
             _, walked = self.of(slot, url, WALKED - len(seen)) or (0, [])
@@ -167,3 +175,24 @@ def current(homes: Homes, profile: int) -> Iterator[list[int]]:
         for start in range((home.place << OWN) + 1, known.nodes + 1, CHUNK):
             found = home.run(CONTENTS, start, min(known.nodes, start + CHUNK - 1))
             yield [number for number, code in struct.iter_unpack("<IB", found) if code == profile]
+
+
+def pages_of_host(homes: Homes, host: str) -> Pages:
+    """Return the pages that are known of a host."""
+    home = homes.of_host(host)
+    numbers = np.frombuffer(home.command("GET", f"h:{host}") or b"", "<u4")
+    return numbers.astype(np.int64) | home.place << 32
+
+
+def urls_of(homes: Homes, pages: Pages) -> list[str]:
+    """Return the URLs of pages, in their order; one round trip for `CHUNK` of a home."""
+    found: list[str] = [""] * len(pages)
+    places = pages >> 32
+    for place in np.unique(places).tolist():
+        of = np.flatnonzero(places == place)
+        for start in range(0, len(of), CHUNK):
+            part = of[start : start + CHUNK]
+            packed = (pages[part] & 0xFFFFFFFF).astype("<u4").tobytes()
+            for at, url in zip(part.tolist(), homes.all[place].run(URLS, packed), strict=True):
+                found[at] = url.decode()
+    return found

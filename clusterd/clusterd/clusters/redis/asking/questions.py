@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -22,14 +22,22 @@ from clusterd.clusters.acceptance import loosest, slot_of
 from clusterd.clusters.changes import first_other, gathered
 from clusterd.clusters.contract import Cluster, Hit, Look, Policy, Version
 from clusterd.clusters.identity import url_key
+from clusterd.clusters.redis.asking.listing import Listing
 from clusterd.clusters.redis.asking.matching import matching
-from clusterd.clusters.redis.asking.members import CHUNK, VERSION, Members, current, page_of
+from clusterd.clusters.redis.asking.members import (
+    CHUNK,
+    VERSION,
+    Members,
+    current,
+    page_of,
+    pages_of_host,
+    urls_of,
+)
 from clusterd.clusters.redis.asking.origins import originals
 from clusterd.clusters.redis.asking.ranking import of_company, ranked, ranking, unproposed
-from clusterd.clusters.redis.home import ALIKE, SHOWN, STANDINGS, URLS, VERSIONS, Home
+from clusterd.clusters.redis.home import SHOWN, VERSIONS, Home
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.spans.counting import ClusterCounts
-from clusterd.clusters.redis.spans.standings import SPANNED
 from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.redis.stream import SecondStream
 
@@ -45,13 +53,6 @@ COMPANY: Final = 1000
 #: Bytes of a page's number in the list of its host.
 PAGE: Final = 4
 
-Numbers = np.typing.NDArray[np.uint32]
-#: Pages of all homes (`members.page_of`).
-Pages = np.typing.NDArray[np.int64]
-#: alike.lua.
-IDENTITY: Final = np.dtype([("node", "<u4"), ("sketch", "V8"), ("profile", "u1"), ("text", "V8")])
-Identities = np.typing.NDArray[np.void]
-
 
 class Questions:
     """Answers about clusters, pages and documents never seen before."""
@@ -62,48 +63,12 @@ class Questions:
         self._lists = lists
         self._scheme = scheme
         self._members = Members(homes, spans)
+        self._listing = Listing(homes, spans, self._members)
         self._counts = ClusterCounts(homes)
 
     def clusters(self, policies: Sequence[Policy], policy: str, min_size: int, host: str | None) -> Iterator[Cluster]:
         """Yield the clusters of a policy, largest first."""
-        names, pages = self._standings(slot_of(policies, policy))
-        order = np.argsort(names, kind="stable")
-        known, starts, sizes = np.unique(names[order], return_index=True, return_counts=True)
-        wanted = (sizes >= min_size) & (known > 0)
-        if host is not None:
-            wanted &= np.isin(known, names[np.isin(pages, self._pages_of(host))])
-        # Most pages are alone: only what is wanted takes more than a few bytes.
-        groups = [order[at : at + n] for at, n in zip(starts[wanted].tolist(), sizes[wanted].tolist(), strict=True)]
-        for size, alike in groupby(sorted(groups, key=len, reverse=True), key=len):
-            same = list(alike)
-            urls = self._urls(pages[np.concatenate(same)])
-            found = (
-                gathered(f"{policy}-{names[one[0]]}", policy, urls[place * size : (place + 1) * size])
-                for place, one in enumerate(same)
-            )
-            yield from sorted(found, key=lambda cluster: cluster.representative)
-
-    def _standings(self, slot: int) -> tuple[Numbers, Pages]:
-        """Return the name of the cluster of each page, and the pages."""
-        names, pages = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
-        equal: list[Identities] = [np.zeros(0, IDENTITY)]
-        for home, known in zip(self._homes.all, self._homes.counters(), strict=True):
-            last = known.urls
-            spans = [(start, min(last, start + CHUNK - 1)) for start in range(1, last + 1, CHUNK)]
-            if slot < 0 and len(self._homes) > 1:
-                equal += [np.frombuffer(home.run(ALIKE, *span), IDENTITY) for span in spans]
-            else:
-                names += [np.frombuffer(home.run(STANDINGS, slot, *span), "<u4") for span in spans]
-            pages.append(np.arange(1, last + 1, dtype=np.int64) | home.place << 32)
-        if slot < 0 and len(self._homes) > 1:
-            names.append(_names_of_equals(np.concatenate(equal)))
-        found = np.concatenate(names)
-        spanning = self._spans.standings(np.unique(found[found >= SPANNED]).tolist())
-        if spanning:
-            found = found.copy()
-            for place in np.flatnonzero(found >= SPANNED).tolist():
-                found[place] = spanning[int(found[place])].name
-        return found, np.concatenate(pages)
+        return self._listing.clusters(policies, policy, min_size, host)
 
     def cluster_counts(self, policies: Sequence[Policy]) -> dict[str, int]:
         """Return how many clusters of two URLs and more each policy has."""
@@ -111,25 +76,13 @@ class Questions:
             [(policy.name, slot_of(policies, policy.name)) for policy in policies if not policy.vacant]
         )
 
-    def _urls(self, pages: Pages) -> list[str]:
-        found: list[str] = [""] * len(pages)
-        places = pages >> 32
-        for place in np.unique(places).tolist():
-            of = np.flatnonzero(places == place)
-            for start in range(0, len(of), CHUNK):
-                part = of[start : start + CHUNK]
-                packed = (pages[part] & 0xFFFFFFFF).astype("<u4").tobytes()
-                for at, url in zip(part.tolist(), self._homes.all[place].run(URLS, packed), strict=True):
-                    found[at] = url.decode()
-        return found
-
     def cluster_of(self, policies: Sequence[Policy], url: str, policy: str) -> Cluster | None:
         """Return the cluster of a URL; walks its members in bounded calls."""
         found = self._members.of(slot_of(policies, policy), url)
         if found is None:
             return None
         name, pages = found
-        return gathered(f"{policy}-{name}", policy, self._urls(np.array(pages)))
+        return gathered(f"{policy}-{name}", policy, urls_of(self._homes, np.array(pages)))
 
     def similar(
         self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, stream: str, look: Look
@@ -164,7 +117,7 @@ class Questions:
             best = [dict(islice(one.items(), BEST)) for one in matching(self._lists, part, self._scheme)]
             shown = self._shown(sorted({number for one in best for number in one}), 2)
             pages = sorted({page for _, _, of in shown.values() for page in of})
-            url_of = dict(zip(pages, self._urls(np.array(pages, np.int64)), strict=True))
+            url_of = dict(zip(pages, urls_of(self._homes, np.array(pages, np.int64)), strict=True))
             for sketch, one in zip(part, best, strict=True):
                 hits = (Hit(url_of[page], *verdict, None) for n, verdict in one.items() for page in shown[n][2])
                 found.append(first_other(hits, sketch.url))
@@ -189,7 +142,7 @@ class Questions:
             if pages >= limit:
                 break
         spanning = self._spans.standings({name for _, _, name, _ in shown})
-        urls = iter(self._urls(np.array([page for *_, of in shown for page in of], np.int64)))
+        urls = iter(urls_of(self._homes, np.array([page for *_, of in shown for page in of], np.int64)))
         hits = []
         for verdict, own_size, own_name, of in shown:
             span = spanning.get(own_name)
@@ -216,7 +169,7 @@ class Questions:
         pages = np.array([page for _, pages in found for page in pages], np.int64)
         if len(self._homes) > 1:  # the second stream is one for all homes
             pages = pages >> OWN << 32 | pages & (1 << OWN) - 1
-        urls = self._urls(pages)
+        urls = urls_of(self._homes, pages)
         verdicts = [verdict for verdict, pages in found for _ in pages]
         hits = [Hit(url, *verdict, None) for url, verdict in zip(urls, verdicts, strict=True)]
         return sorted(hits, key=lambda hit: hit.rank)[:limit]
@@ -233,7 +186,7 @@ class Questions:
             if host is None:
                 numbers = np.arange(1, home.counters().urls + 1, dtype=np.int64)
             else:
-                numbers = self._pages_of(host) & 0xFFFFFFFF
+                numbers = pages_of_host(self._homes, host) & 0xFFFFFFFF
             for start in range(0, len(numbers), CHUNK):
                 reply = home.run(VERSIONS, "id", numbers[start : start + CHUNK].astype("<u4").tobytes())
                 for url, packed in zip(reply[::2], reply[1::2], strict=True):
@@ -270,11 +223,6 @@ class Questions:
             reply = list(islice(replies[home.place], len(numbers) // PAGE * 2))
             found = zip(reply[::2], reply[1::2], strict=True)
             yield host, [one for url, packed in found for one in self._versions(home, url.decode(), packed)]
-
-    def _pages_of(self, host: str) -> Pages:
-        home = self._homes.of_host(host)
-        numbers = np.frombuffer(home.command("GET", f"h:{host}") or b"", "<u4")
-        return numbers.astype(np.int64) | home.place << 32
 
     def _versions(self, home: Home, url: str, packed: bytes) -> list[Version]:
         fetches = list(map(_fetch, VERSION.iter_unpack(packed)))
@@ -331,18 +279,6 @@ class Questions:
         for (place, _), text in zip(copies, found, strict=True):
             texts[place] = text
         return texts
-
-
-def _names_of_equals(found: Identities) -> Numbers:
-    """Return for each page the least text that is equal to its own, 0 where there is no page."""
-    if not len(found):
-        return np.zeros(0, np.uint32)
-    octets = found.view(np.uint8).reshape(len(found), IDENTITY.itemsize)[:, 4:]
-    identities = np.ascontiguousarray(octets).view("V17").ravel()
-    _, inverse = np.unique(identities, return_inverse=True)
-    least = np.full(inverse.max() + 1, 0xFFFFFFFF, np.uint32)
-    np.minimum.at(least, inverse, np.where(found["node"] > 0, found["node"], 0xFFFFFFFF).astype(np.uint32))
-    return np.where(found["node"] > 0, least[inverse], 0).astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,3 +45,12 @@ def test_a_page_fetched_again_unchanged_is_still_equal_in_sketch_to_another(inde
     index.apply([page(C, 3, range(100))])
     (outcome,) = index.apply([page(A, 4, range(100))])
     assert (outcome.identity, outcome.match) == ("text", C)
+
+
+def test_the_match_of_a_page_with_an_equal_one_in_its_batch_is_no_page_that_is_less_alike(index: Index) -> None:
+    """Where it is told at all that the first of the two is in company, the company is the one equal to it."""
+    first, second, near = index.apply([page(A, 1, range(100)), page(B, 1, range(100)), page(C, 1, range(95))])
+    assert (second.match, second.resemblance) == (A, 1.0)
+    assert near.match in (A, B)
+    if first.clusters:
+        assert (first.match, first.resemblance) == (B, 1.0)

@@ -124,7 +124,8 @@ def note(known: Registered, verdicts: Mapping[int, Estimate], match: bytes, now:
     """Note what link.lua said of a page; an equal page, if any, stays its match."""
     known.now, known.brought = now, brought
     if match and not known.match:
-        known.match, known.resemblance = match[4:], verdicts[int.from_bytes(match[:4], "little")].resemblance
+        number = int.from_bytes(match[:4], "little")
+        known.match, known.resemblance = match[4:], 1.0 if number == known.content else verdicts[number].resemblance
 
 
 def matches_of(verdicts: Mapping[int, Estimate]) -> list[int]:

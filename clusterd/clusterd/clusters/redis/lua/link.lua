@@ -7,11 +7,12 @@
 --         its verified edges, 6 bytes each: content, bits of the policies that join the two
 -- returns -1 where the store is in another state than when they were posted (pending.py): their numbers may be others' by
 --         now; which policies there are, alone where these are not the caller's (nothing was done then); else for each page
---         three strings: its best match that another page shows (a content, 4 bytes) and the URL of such a page, empty
---         where there is none (most often, what a page resembles most is what it showed before); its places (forest.lua),
---         empty where it shows another text by now; for each graded policy a byte: 1 where this page made one of two
---         clusters of several pages, 2 where it brought others together of which but one or none was in company before,
---         else 0; besides 4 × the clusters that were joined (2 at most), and 16 × those that had several pages before (2 at most).
+--         three strings: its best match that another page shows (a content, 4 bytes; its own where one shows that by
+--         now) and the URL of such a page, empty where there is none (most often, what a page resembles most is what it
+--         showed before); its places (forest.lua), empty where it shows another text by now; for each graded policy a
+--         byte: 1 where this page made one of two clusters of several pages, 2 where it brought others together of
+--         which but one or none was in company before, else 0; besides 4 × the clusters that were joined (2 at most),
+--         and 16 × those that had several pages before (2 at most).
 --         At last, where any were joined that are parts of spans: which of these are to be one, in pairs of 4 bytes each
 --
 -- 1. Link all pages, so that a page sees its whole batch. 2. Say where each stands. 3. Remember how far the log was read.
@@ -38,8 +39,9 @@ define('link', function(ARGV)
     end
   end
 
+  -- What came to show the very same meanwhile, as later in the batch, is more alike than any other.
   local function matched(u, page)
-    for at = 13, #page, 4 do
+    for at = 9, #page, 4 do
       local other = shown_by(u4(page, at), u)
       if other ~= 0 then return sub(page, at, at + 3) .. one_url(other) end
     end

@@ -8,12 +8,12 @@ import pytest
 from clusterd.learning.koppula.apply import changed_tokens
 from clusterd.learning.koppula.deep_tokens import DeepTokenizer
 from clusterd.learning.koppula.pairwise import pairwise_rule
-from clusterd.learning.koppula.tokenize import join, key_of, tokenize
+from clusterd.learning.koppula.tokenize import Slot, join, key_of, tokenize
 
 from tests.clusterd.learning.paper import changes_of
 
 HOST = "http://shop.org"
-PATHS = ("", "a", "a/", "a/b", "b/a", "A/b", "a/x/b", "x/a/b", "a/x/y/b", "wiki/casino", "casino", "casino/b")
+PATHS = ("", "a", "a/", "a/a", "a/b", "b/a", "A/b", "a/x/b", "x/a/b", "a/x/y/b", "wiki/casino", "casino", "casino/b")
 QUERIES = ("", "?q", "?q=", "?q=1", "?q=casino", "?q=Casino", "?q=1&r=2", "?r=1&q=2", "?q=1&q=2", "?q=%2Fb")
 FRIENDS, BLOG, OTHER = "friends-7", "blog-x-7", "plain"
 DEEP = (FRIENDS, "friends-8", BLOG, "blog-x-8", "blog-y-8", OTHER, "Friends-7")
@@ -67,13 +67,20 @@ def test_what_is_behind_a_deletion_keeps_its_key() -> None:
     assert changes_of(rule) == {"k(4,2)": "z", "k(4,3)": "DELETE", "k(5,2)": "DELETE"}
 
 
-def test_deep_tokens_that_the_target_lacks_are_deleted_and_the_others_stay() -> None:
-    def cut(*pieces: str):
-        return {("", 3, 1, n + 1, len(pieces) - n): piece for n, piece in enumerate(pieces)}
+def cut(*pieces: str) -> dict[Slot, str]:
+    """The first path component in deep tokens."""
+    return {("", 3, 1, n + 1, len(pieces) - n): piece for n, piece in enumerate(pieces)}
 
+
+def test_deep_tokens_that_the_target_lacks_are_deleted_and_the_others_stay() -> None:
     film, asked = cut("Ring", "-", "W0"), cut("Ring", "-", "W0", "QQ_fclsZ", "1")
     assert changes_of(pairwise_rule(asked, film)) == {"k(3.4,1.2)": "DELETE", "k(3.5,1.1)": "DELETE"}
     assert changes_of(pairwise_rule(film, asked)) == {"k(3.4,1.2)": "QQ_fclsZ", "k(3.5,1.1)": "1"}
+
+
+def test_a_deep_token_may_be_converted() -> None:
+    rule = pairwise_rule(cut("Smores", "-", "Recipe"), cut("Smores", "-", "RECIPE"))
+    assert changes_of(rule) == {"k(3.3,1.1)": "upper(k(3.3,1.1))"}
 
 
 def test_deep_tokens_of_equal_number_are_compared_one_by_one() -> None:
@@ -101,6 +108,7 @@ def test_deep_tokens_of_equal_number_are_compared_one_by_one() -> None:
         # what two keys explain is a literal
         ("a=abc&b=abc", "a=abc&b=abc&c=abc", "abc"),
         ("a=Abc&b=aBC", "a=Abc&b=aBC&c=abc", "abc"),
+        ("a=abc&b=abc&d=ABC", "a=abc&b=abc&d=ABC&c=abc", "abc"),
         # and so is what is short enough to match by accident
         ("a=en", "a=en&c=en", "en"),
         ("a=EN", "a=EN&c=en", "en"),

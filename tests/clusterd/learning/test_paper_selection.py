@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -106,6 +107,13 @@ class TestPassing:
     def test_a_rule_covers_ten_urls_at_least(self, count: int, found: int) -> None:
         """Section 5.1; those without the key are covered too, by a rule that keeps the others."""
         assert len(Evidence(topics(count, "sid"), Random(0)).select(0.95)) == found
+
+    @pytest.mark.parametrize(("count", "most"), [(59, 1), (60, 2), (120, 3)])
+    def test_of_one_transformation_the_widest_few_contexts_pass(self, count: int, most: int) -> None:
+        """One; from 120 URLs on two, from 240 on three."""
+        passing = [proposal for _, proposal in Evidence(topics(count, "sid"), Random(0))._passing(0.95)]
+        assert max(Counter(proposal.changes for proposal in passing).values()) == most
+        assert Proposal((), NO_SID) in [Proposal(proposal.context, proposal.changes) for proposal in passing]
 
     def test_a_rule_reaches_the_precision(self) -> None:
         """Of 40 topics 2 are another page under a session, which a reference does not change."""

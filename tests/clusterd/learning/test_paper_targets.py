@@ -58,6 +58,21 @@ def test_sources_are_sampled_proportional_to_the_size_of_their_stratum(seed: int
     assert Counter(map(signature, sources)) == {(1, ()): 37, (1, ("q",)): 13}
 
 
+def test_no_source_is_sampled_twice() -> None:
+    urls = parts(*(f"p?q{n}={value}" for n in range(20) for value in range(20)))
+    assert all(len(set(select_sources(urls, Random(seed)))) == SOURCES for seed in range(10))
+
+
+def test_an_order_of_query_keys_is_no_pattern_of_its_own() -> None:
+    first, second = parts("p?a=1&b=2", "p?b=2&a=1")
+    assert signature(first) == signature(second)
+
+
+def test_which_of_a_stratum_are_sampled_is_left_to_chance() -> None:
+    urls = parts(*(f"p{n}" for n in range(300)), *(f"p?q={n}" for n in range(100)))
+    assert select_sources(urls, Random(0)) != select_sources(urls, Random(1))
+
+
 def test_each_pattern_has_a_source() -> None:
     urls = parts(*(f"p{n}" for n in range(1000)), "a/b", "a?q=1", "a?r=1", "a?q=1&r=2")
     sources = select_sources(urls, Random(0))
@@ -69,6 +84,8 @@ def test_of_more_patterns_than_sources_each_has_one_at_most() -> None:
     urls = parts(*(f"p?q{n}={value}" for n in range(SOURCES + 10) for value in (1, 2)))
     sources = select_sources(urls, Random(0))
     assert len({signature(url) for url in sources}) == len(sources) == SOURCES
+    frequent = parts(*(f"often?q={n}" for n in range(3)))
+    assert set(frequent) & set(select_sources([*urls, *frequent], Random(0)))
 
 
 def test_every_source_makes_a_rule_with_its_clusters_target() -> None:

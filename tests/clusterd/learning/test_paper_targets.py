@@ -135,6 +135,12 @@ def test_of_two_keys_the_one_that_most_clusters_confirm_is_referred_to() -> None
     assert [changes_of(rule) for rule in confirm_references(rules)] == [{"?c": "copy(?b)"}] * 4
 
 
+def test_a_reference_stands_only_where_the_source_has_the_value() -> None:
+    """Three clusters confirm b; in the fourth only a has it, which alone no three confirm."""
+    rules = rules_of(*((f"b={n}", f"b={n}&c={n}") for n in range(3)), ("a=8&b=9", "a=8&b=9&c=8"))
+    assert [changes_of(rule) for rule in confirm_references(rules)] == [{"?c": "copy(?b)"}] * 3 + [{"?c": "8"}]
+
+
 def test_a_key_explains_one_key_of_a_pair() -> None:
     rules = rules_of(*((f"a={n}", f"a={n}&c={n}&d={n}") for n in range(3)))
     assert [changes_of(rule) for rule in confirm_references(rules)] == [

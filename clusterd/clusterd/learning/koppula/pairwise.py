@@ -8,7 +8,8 @@ Chosen where the paper is silent:
        conversion of another key, and last a literal, an addition or a deletion.
   A10b a reference is taken at once only where its value stands once in the source and has `SURE` characters; others are
        noted as candidates, which `targets` confirms across clusters.
-  A11  components are aligned by their common prefix and suffix; what lies between is deleted and added.
+  A11  components, and deep tokens of unequal number, are aligned by their common prefix and suffix; what lies between
+       is deleted and added. Where the target has more, what is behind the additions is renumbered: it is added too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 from urllib.parse import quote, unquote
 
-from clusterd.learning.koppula.tokenize import Slot, Tokens, whole
+from clusterd.learning.koppula.tokenize import Slot, Tokens
 
 Op = Literal["delete", "set", "copy", "lower", "upper", "encode", "decode", "keep", "family"]
 
@@ -66,67 +67,55 @@ def pairwise_rule(source: Tokens, target: Tokens, cluster: int = 0) -> PairwiseR
         if value is None:
             found[slot] = DELETE
             continue
-        change, possible = _explain(source, slot, mine, value)
+        change, possible = _explain(source, mine, value)
         found[slot] = change
         if possible:
             candidates.append((slot, possible))
     return PairwiseRule(source, tuple(sorted(found.items())), cluster, tuple(candidates))
 
 
-def _differences(source: Tokens, target: Tokens) -> Iterator[tuple[Slot, str | None, str | None]]:
+def _differences(source: Tokens, target: Tokens) -> Iterator[_Difference]:
     """Yield (key, value in the source, value in the target) where they differ, after alignment."""
-    mine, theirs = _components(source), _components(target)
-    yield from _aligned(mine, theirs)
-    for slot, value in source.items():
-        if slot[0]:
-            other = target.get(slot)
-            if other is None and _moved(slot, target):
-                other = _joined(slot, target)
-                if other == value:
-                    continue
-            if other != value:
-                yield slot, value, other
-    for slot, value in target.items():
-        if slot[0] and slot not in source and not _moved(slot, source):
-            yield slot, None, value
+    (path, query), (other_path, other_query) = _parted(source), _parted(target)
+    if len(path) == len(other_path):
+        for mine, theirs in zip(path, other_path, strict=True):
+            yield from _deep_aligned(mine, theirs)
+    else:
+        yield from _realigned(path, other_path)
+    for key, mine in query.items():
+        yield from _deep_aligned(mine, other_query[key]) if key in other_query else _realigned([mine], [])
+    for key, theirs in other_query.items():
+        if key not in query:
+            yield from _realigned([], [theirs])
 
 
-def _moved(slot: Slot, tokens: Tokens) -> bool:
-    """Whether a query key is there, but cut into deep tokens otherwise."""
-    return any(other[:3] == slot[:3] for other in tokens)
-
-
-def _joined(slot: Slot, tokens: Tokens) -> str:
-    return "".join(value for other, value in tokens.items() if other[:3] == slot[:3])
-
-
+#: (key, value in the source, value in the target): None where it has no such key.
+_Difference = tuple[Slot, str | None, str | None]
+#: A path component or query key: its deep tokens, or itself as the only one.
 _Component = list[tuple[Slot, str]]
 
 
-def _components(tokens: Tokens) -> list[_Component]:
-    """Return the path's components (scheme and host first), each a list of its deep tokens."""
-    components: list[_Component] = []
-    last = 0
+def _parted(tokens: Tokens) -> tuple[list[_Component], dict[tuple[object, ...], _Component]]:
+    """Return the path's components (scheme and host first), and the query's keys."""
+    path: dict[tuple[object, ...], _Component] = {}
+    query: dict[tuple[object, ...], _Component] = {}
     for slot, value in tokens.items():
-        if slot[0]:
-            continue
-        if slot[1] != last:
-            components.append([])
-            last = slot[1]
-        components[-1].append((slot, value))
-    return components
+        (query if slot[0] else path).setdefault(slot[:3], []).append((slot, value))
+    return list(path.values()), query
 
 
-def _aligned(mine: Sequence[_Component], theirs: Sequence[_Component]) -> Iterator[tuple[Slot, str | None, str | None]]:
-    """Yield the differences of two paths: the middle, between common prefix and suffix, is replaced."""
-    values = [[value for _, value in component] for component in mine]
-    others = [[value for _, value in component] for component in theirs]
-    if len(values) == len(others):
-        for component, other, left, right in zip(mine, theirs, values, others, strict=True):
-            if left != right:
-                yield from _deep_aligned(component, other)
-        return
-    low, high = common_ends(values, others)
+def _text(component: _Component) -> str:
+    return "".join([value for _, value in component])
+
+
+def _realigned(mine: Sequence[_Component], theirs: Sequence[_Component]) -> Iterator[_Difference]:
+    """Yield the differences of two sequences: the middle, between common prefix and suffix, is deleted and added.
+
+    More additions than deletions renumber the keys behind them, so that the suffix is then written anew.
+    """
+    low, high = common_ends([_text(component) for component in mine], [_text(component) for component in theirs])
+    if len(theirs) > len(mine):
+        high = 0
     for component in mine[low : len(mine) - high]:
         for slot, value in component:
             yield slot, value, None
@@ -135,21 +124,19 @@ def _aligned(mine: Sequence[_Component], theirs: Sequence[_Component]) -> Iterat
             yield slot, None, value
 
 
-def _deep_aligned(mine: _Component, theirs: _Component) -> Iterator[tuple[Slot, str | None, str | None]]:
-    """Yield the differences of one component in both URLs, by deep token."""
-    if len(mine) == len(theirs):
+def _deep_aligned(mine: _Component, theirs: _Component) -> Iterator[_Difference]:
+    """Yield the differences of one component or query key in both URLs, by deep token."""
+    value, other = _text(mine), _text(theirs)
+    if value == other:
+        return
+    if len(mine) == 1:
+        yield mine[0][0], value, other
+    elif len(mine) == len(theirs):
         for (slot, value), (_, other) in zip(mine, theirs, strict=True):
             if value != other:
                 yield slot, value, other
-        return
-    if len(mine) == 1 or len(theirs) == 1 or whole(mine[0][0]) != whole(theirs[0][0]):
-        yield whole(mine[0][0]), "".join(v for _, v in mine), "".join(v for _, v in theirs)
-        return
-    low, high = common_ends([v for _, v in mine], [v for _, v in theirs])
-    for slot, value in mine[low : len(mine) - high]:
-        yield slot, value, None
-    for slot, value in theirs[low : len(theirs) - high]:
-        yield slot, None, value
+    else:
+        yield from _realigned([[token] for token in mine], [[token] for token in theirs])
 
 
 def common_ends(left: Sequence[object], right: Sequence[object]) -> tuple[int, int]:
@@ -160,19 +147,19 @@ def common_ends(left: Sequence[object], right: Sequence[object]) -> tuple[int, i
     return low, high
 
 
-def _explain(source: Tokens, slot: Slot, mine: str | None, value: str) -> tuple[Change, tuple[Slot, ...]]:
-    """Return the change that gives ``slot`` the target's value, and references that may explain it."""
-    conversions = CONVERSIONS if mine == value else _possible(value)
+def _explain(source: Tokens, mine: str | None, value: str) -> tuple[Change, tuple[Slot, ...]]:
+    """Return the change that gives a key the target's value, and references that may explain it."""
+    conversions = _possible(value)
     if mine is not None:
         for op, convert in conversions:
             if convert(mine) == value:
                 return Change(op), ()
-    same = tuple(other for other, found in source.items() if found == value and other != slot and not _constant(other))
+    same = tuple(other for other, found in source.items() if found == value and not _constant(other))
     if len(same) == 1 and len(value) >= SURE:
         return Change("copy", source=same[0]), ()
     if not same and len(value) >= SURE:
         for op, convert in conversions:
-            found = [other for other, own in source.items() if other != slot and convert(own) == value]
+            found = [other for other, own in source.items() if convert(own) == value]
             if len(found) == 1 and not _constant(found[0]):
                 return Change(op, source=found[0]), ()
     return Change("set", value), same

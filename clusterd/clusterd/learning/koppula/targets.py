@@ -11,7 +11,7 @@ strata are URLs of equal importance, which nothing here knows.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
@@ -50,12 +50,13 @@ def select_sources(urls: Sequence[UrlParts], random: Random) -> list[UrlParts]:
         random.shuffle(members)
     ordered = sorted(strata.values(), key=len, reverse=True)
     chosen = [members[0] for members in ordered[:SOURCES]]
+    left = SOURCES - len(chosen)
+    rest: list[UrlParts] = []
     for members in ordered:
-        share = int((SOURCES - len(chosen)) * len(members) / len(urls)) if len(chosen) < SOURCES else 0
+        share = left * len(members) // len(urls)
         chosen += members[1 : 1 + share]
-    taken = set(chosen)
-    rest = [parts for members in ordered for parts in members[1:] if parts not in taken]
-    return (chosen + random.sample(rest, min(len(rest), max(0, SOURCES - len(chosen)))))[:SOURCES]
+        rest += members[1 + share :]
+    return chosen + random.sample(rest, SOURCES - len(chosen))
 
 
 def signature(parts: UrlParts) -> tuple[int, tuple[str, ...]]:
@@ -79,10 +80,8 @@ def generate_all_rules(
 def confirm_references(rules: Sequence[PairwiseRule]) -> list[PairwiseRule]:
     """Turn literals into references where enough clusters agree on where the value stands in the source (A10b)."""
     seen: dict[tuple[Slot, Slot], set[tuple[int, str]]] = defaultdict(set)
-    tried: Counter[Slot] = Counter()
     for rule in rules:
         for slot, sources in rule.candidates:
-            tried[slot] += 1
             for source in sources:
                 seen[slot, source].add((rule.cluster, rule.context[source]))
     believed = _believed(seen)

@@ -45,7 +45,7 @@ class UrlParts(NamedTuple):
         if not self.query:
             return f"{self.scheme}://{self.host}/{'/'.join(self.path)}"
         pairs = [
-            name if value is BARE else f"{name}={value}" for name, value in (sorted(self.query) if sort else self.query)
+            name if value == BARE else f"{name}={value}" for name, value in (sorted(self.query) if sort else self.query)
         ]
         matrix = "".join(pair for pair in pairs if pair[:1] == ";")
         query = "&".join(pair for pair in pairs if pair[:1] != ";")
@@ -88,10 +88,10 @@ def tokenize(url: str | UrlParts) -> Tokens:
 def join(tokens: Mapping[Slot, str]) -> UrlParts:
     """Put a URL together again; slots of the path are ordered by their position, query keys as they stand."""
     path: list[tuple[Slot, str]] = []
-    query: list[tuple[str, str]] = []
+    query: dict[tuple[str, int], list[tuple[Slot, str]]] = {}
     for slot, value in tokens.items():
         if slot[0]:
-            query.append((slot[0][1:], value))
+            query.setdefault(slot[:2], []).append((slot, value))
         else:
             path.append((slot, value))
     path.sort()
@@ -99,7 +99,8 @@ def join(tokens: Mapping[Slot, str]) -> UrlParts:
     for (_, x, _, _, _), value in path:
         components[x] = components[x] + value if x in components else value
     scheme, host, *rest = components.values()
-    return UrlParts(scheme, host, tuple(rest), tuple(query))
+    pairs = [(name[1:], "".join([value for _, value in sorted(pieces)])) for (name, _), pieces in query.items()]
+    return UrlParts(scheme, host, tuple(rest), tuple(pairs))
 
 
 def whole(slot: Slot) -> Slot:

@@ -27,7 +27,7 @@ def transport(
     return member
 
 
-def drain(member: KafkaTransport, wanted: int, seconds: float = 30.0) -> list[Record]:
+def drain(member: KafkaTransport, wanted: int, seconds: float = 60.0) -> list[Record]:
     records: list[Record] = []
     deadline = time.monotonic() + seconds
     while len(records) < wanted and time.monotonic() < deadline:

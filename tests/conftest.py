@@ -129,7 +129,7 @@ PACED = (
     "tests/crawler/test_embedded_daemon",
     "tests/crawler/test_half_pages",
     "tests/crawler/test_kafka_crawl",
-    "tests/crawler/test_known",
+    "tests/crawler/test_known.py",
     "tests/crawler/test_lock",
     "tests/crawler/test_outage",
     "tests/crawler/test_paused",

@@ -10,7 +10,7 @@ from clusterd_consumer.transport.contract import Transport
 from clusterd_consumer.transport.kafka import KafkaTransport
 
 from tests.consumer.kafka_members import OPENED
-from tests.consumer.worker_bench import DEAD_AFTER, Bench, Ledger, bench_on_redis
+from tests.consumer.worker_bench import PATIENT, Bench, Ledger, bench_on_redis
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def kafka_bench(kafka_bootstrap: str, redis_url: str, prefix: str) -> Iterator[B
             kafka_bootstrap,
             prefix=f"{name}-",
             group=name,
-            session_timeout=DEAD_AFTER,
+            session_timeout=PATIENT,
             partitions=2,
             remembered=ledger.position,
         )

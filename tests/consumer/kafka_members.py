@@ -11,16 +11,23 @@ from clusterd_consumer.transport.kafka import KafkaTransport
 OPENED: list[KafkaTransport] = []
 
 
-def transport(bootstrap: str, name: str, remembered: dict[str, str] | None = None) -> KafkaTransport:
+def transport(
+    bootstrap: str, name: str, remembered: dict[str, str] | None = None, session_timeout: float = 2
+) -> KafkaTransport:
     held = {} if remembered is None else remembered
     member = KafkaTransport(
-        bootstrap, group=name, prefix=f"{name}-", session_timeout=2, partitions=2, remembered=lambda: held
+        bootstrap,
+        group=name,
+        prefix=f"{name}-",
+        session_timeout=session_timeout,
+        partitions=2,
+        remembered=lambda: held,
     )
     OPENED.append(member)
     return member
 
 
-def drain(member: KafkaTransport, wanted: int, seconds: float = 30.0) -> list[Record]:
+def drain(member: KafkaTransport, wanted: int, seconds: float = 60.0) -> list[Record]:
     records: list[Record] = []
     deadline = time.monotonic() + seconds
     while len(records) < wanted and time.monotonic() < deadline:

@@ -13,9 +13,9 @@ from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
 from clusterd_crawler import topics
 
-#: Seconds after which a dead consumer's records are somebody else's, in these tests.
-DEAD_AFTER = 1.0
-WAIT = 20.0
+from tests.consumer.worker_bench import DEAD_AFTER, PATIENT
+
+WAIT = 60.0
 
 
 @dataclass
@@ -49,7 +49,7 @@ def world(request: pytest.FixtureRequest, prefix: str) -> Iterator[World]:
                 bootstrap,
                 prefix=prefix.replace(":", "-"),
                 group=prefix.rstrip(":"),
-                session_timeout=DEAD_AFTER,
+                session_timeout=PATIENT,
                 partitions=4,
                 remembered=lambda: world.remembered,
             )

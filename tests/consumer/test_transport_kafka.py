@@ -19,6 +19,7 @@ from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.servers import kafka_client
 from kafka import KafkaAdminClient, TopicPartition
+from kafka.cluster import ClusterMetadata
 from kafka.errors import (
     KafkaConnectionError,
     LeaderNotAvailableError,
@@ -261,6 +262,27 @@ def test_a_join_that_ends_between_two_polls_is_taken_up(kafka_bootstrap: str, pr
     member.flush(10)
     assert b"2" in {record.value for record in drain(member, 2)}
     assert len(member.assigned()) == 3
+    member.close()
+
+
+def test_a_member_joins_once_however_late_its_topic_s_metadata_come(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refresh = ClusterMetadata.refresh_metadata
+
+    async def late(cluster: ClusterMetadata, node_id: object = None) -> None:
+        await cluster._manager._net.sleep(0.5)  # a slow broker's answer: longer than a join
+        await refresh(cluster, node_id)
+
+    monkeypatch.setattr(ClusterMetadata, "refresh_metadata", late)
+    member = transport(kafka_bootstrap, prefix.rstrip(":"), session_timeout=20)
+    member.publish(topics.SKETCHES, b"a", b"1")
+    member.flush(10)
+    assert len(drain(member, 1)) == 1
+    cluster = member._consumer._client.cluster
+    member._consumer._net.run(cluster.request_update)  # what is on its way has come
+    member.poll(10, 0.5)
+    assert member._membership.turn == 2  # nothing was taken away, something was given
     member.close()
 
 

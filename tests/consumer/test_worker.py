@@ -181,7 +181,7 @@ def test_all_that_a_dead_worker_had_in_hand_is_handed_on_as_such_in_however_many
     applied = set(kafka_bench.ledger.pages)
     assert len(applied) > 3
     kafka_bench.opened[-1].close()
-    work_until(kafka_bench.worker(batch=3), lambda: len(kafka_bench.handed) >= 30)
+    work_until(kafka_bench.worker(batch=3), lambda: len({url for url, _ in kafka_bench.handed}) == 30)
     assert applied <= {url for url, again in kafka_bench.handed if again}
 
 

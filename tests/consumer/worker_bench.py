@@ -17,7 +17,10 @@ from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
+#: Seconds after which what a dead consumer of Redis Streams had in hand is somebody else's.
 DEAD_AFTER = 1.0
+#: Seconds of a member's session in Kafka: none dies unclosed here, and one that is starved keeps its partitions.
+PATIENT = 20.0
 STREAM = StreamSketch(values=(5).to_bytes(8, "little"), shingles=1, tokens=3, text=7)
 
 
@@ -106,7 +109,7 @@ def bench_on_redis(redis_url: str, prefix: str) -> Bench:
     return Bench(lambda _: RedisStreamTransport(client, prefix=prefix, claim_after=DEAD_AFTER), client, prefix)
 
 
-def work_until(worker: Worker[bool], done: Callable[[], bool], seconds: float = 20.0) -> None:
+def work_until(worker: Worker[bool], done: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not done() and time.monotonic() < deadline:
         worker.step()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clusterd_crawler import topics
@@ -91,14 +92,28 @@ def test_what_is_found_at_the_end_of_a_short_crawl_is_told(
 
 
 def test_a_daemon_that_is_killed_is_replaced(site: Site, tmp_path: Path) -> None:
-    running = Crawling(tmp_path, [f"{site.url}/near/0", {"pause": 4}, f"{site.url}/near/1"], {})
+    go = tmp_path / "go"
+    steps = [f"{site.url}/near/0", {"file": str(go)}, f"{site.url}/near/1", {"heard": 1}]
+    running = Crawling(tmp_path, steps, {})
     wait_until(lambda: site.hits["/near/0"], seconds=40)
+    with connect(embedded_url(tmp_path / ".clusterd")) as client:
+        # It would be handed on a second time, and then be a near duplicate of the second page as well.
+        wait_until(lambda: worked_off(client, topics.stream("clusterd:", topics.SKETCHES)) == 1)
     (daemon,) = daemons(tmp_path)
     os.kill(daemon, signal.SIGKILL)
+    wait_until(lambda: set(daemons(tmp_path)) - {daemon})
+    go.touch()
     done = running.result()
     assert "The daemon has ended with -9" in done.log
     assert done.stat("near_duplicates") == 1
     assert is_free(tmp_path / ".clusterd" / "redis.server.lock")
+
+
+def worked_off(client: Any, stream: str) -> int:
+    """Return how many entries of a stream its one group has read, where none of them is pending."""
+    if not client.exists(stream):
+        return 0
+    return sum(group["entries-read"] or 0 for group in client.xinfo_groups(stream) if not group["pending"])
 
 
 def test_the_last_daemon_that_ends_is_told_of(
@@ -154,7 +169,7 @@ def test_a_crawl_ends_whose_store_takes_nothing_any_more(site: Site, tmp_path: P
     wait_until(lambda: site.hits["/near/8"], seconds=40)
     time.sleep(1)  # until all is published
     with connect(embedded_url(data)) as client:
-        client.xadd("clusterd:sketches", {"k": b"", "v": b"one more"})
+        client.xadd(topics.stream("clusterd:", topics.SKETCHES), {"k": b"", "v": b"one more"})
         client.config_set("min-replicas-to-write", 1)
     os.kill(daemon, signal.SIGCONT)
     go.touch()

@@ -222,9 +222,10 @@ class KafkaTransport:
                 metadata_max_age_ms=METADATA_AGE,
             )
             try:
-                consumer.partitions_for_topic(self._topic)  # asks for metadata
-                self._topic_id = topic_id(consumer, self._topic)
                 consumer.subscribe([self._topic], listener=self._membership)
+                # Asks for metadata, now that they are noted for the group: it would join once more when they come.
+                consumer.partitions_for_topic(self._topic)
+                self._topic_id = topic_id(consumer, self._topic)
             except BaseException:  # whoever asks again would leave one more with its thread each time
                 close(consumer, ANSWER_TIMEOUT)
                 raise

@@ -115,6 +115,19 @@ def test_a_store_that_is_set_back_has_nothing_left_of_who_had_the_place(
     index.close()
 
 
+def test_what_is_left_to_clear_is_counted_and_grows_less_step_by_step(redis_url: str, prefix: str) -> None:
+    """Who waits for a daemon gives up where `settling` stands still, and of a million pages clearing takes minutes."""
+    index = RedisIndex(redis_url, prefix, [*DEFAULT_POLICIES, LOOSE])
+    index.apply([page(f"http://h.example/{n}", 1, range(20 * n, 20 * n + 15)) for n in range(1200)])
+    settled(index)
+    index.remove_policy(LOOSE.name)
+    left = [index.counts()["settling"]]
+    while index.settle(1):
+        left.append(index.counts()["settling"])
+    assert left == [3, 2, 1]
+    index.close()
+
+
 def test_a_side_that_moved_under_a_removed_policy_as_the_store_was_kept_moves_no_more(
     redis_url: str, prefix: str
 ) -> None:

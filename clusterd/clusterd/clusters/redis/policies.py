@@ -12,6 +12,7 @@ place than the store by now: the place is vacated there and cleared before the h
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Final, NamedTuple
@@ -26,8 +27,9 @@ from clusterd.clusters.redis.homes import Homes
 GRADED_MOST: Final = 16
 #: lua/counters.lua: values of a place and of a change in a number of policies; changes of which it has room.
 PLACES, CHANGES = 32, 2048
-#: Blocks of contents (lua/clear.lua) that are cleared of removed policies in one step.
+#: Blocks of contents (lua/clear.lua) that are cleared of removed policies in one step, and contents of a block.
 CLEARED: Final = 4
+BLOCK: Final = 128
 
 
 class State(NamedTuple):
@@ -166,6 +168,14 @@ def bring(home: Home, at: State, latest: State) -> None:
 def clear(home: Home) -> bool:
     """Let some contents of a home forget policies that were removed; return whether any had to."""
     return bool(home.run(CLEAR, CLEARED))
+
+
+def uncleared(packed: bytes | None) -> int:
+    """Return how many calls of `clear` are left, by what a home has noted of it (lua/clear.lua); None: nothing."""
+    if packed is None:
+        return 0
+    first, last = (int(number) for number in struct.unpack("<II", packed))
+    return max(1, -(-(last // BLOCK - first // BLOCK + 1) // CLEARED))
 
 
 def change(home: Home, before: State, texts: Iterable[bytes], changes: int) -> None:

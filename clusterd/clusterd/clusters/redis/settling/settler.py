@@ -26,7 +26,7 @@ from clusterd.clusters.redis.home import (
     counted,
 )
 from clusterd.clusters.redis.homes import OWN, Homes
-from clusterd.clusters.redis.policies import State, clear
+from clusterd.clusters.redis.policies import State, clear, uncleared
 from clusterd.clusters.redis.posting import Stored, post, posted_keys
 from clusterd.clusters.redis.settling.dismissing import Dismisser
 from clusterd.clusters.redis.settling.lease import Lease, LeaseLost
@@ -48,7 +48,7 @@ BUSY: Final = 1.0
 
 
 class Waiting(NamedTuple):
-    """What waits in a home: ghosts, searches, what is due, moves (or pairs to be reviewed), clearing, stretches."""
+    """What waits in a home: ghosts, searches, what is due, moves (or pairs to review), stretches to clear, to build."""
 
     ghosts: int
     tasks: int
@@ -76,7 +76,7 @@ class Settler:
         self._seen: dict[bytes, float] = {}
 
     def waiting(self) -> int:
-        """Return how many ghosts, searches, moves, pairs and unbuilt stretches wait."""
+        """Return how many ghosts, searches, moves, pairs, and stretches to clear and to build wait."""
         return sum(sum(one) for one in self._look())
 
     def only_awaits(self) -> bool:
@@ -91,10 +91,9 @@ class Settler:
         replies = iter(self._homes.send([request for home in self._homes.all for request in _looks(home)]))
         found = []
         for home in self._homes.all:
-            ghosts, tasks, due, moving, clearing = (int(next(replies)) for _ in range(5))
-            found.append(
-                Waiting(ghosts, tasks, due, moving, clearing, _unbuilt(counted(next(replies)), home.place << OWN))
-            )
+            ghosts, tasks, due, moving = (int(next(replies)) for _ in range(4))
+            clearing, unbuilt = uncleared(next(replies)), _unbuilt(counted(next(replies)), home.place << OWN)
+            found.append(Waiting(ghosts, tasks, due, moving, clearing, unbuilt))
         return found
 
     def settle(self, steps: int | None, policies: State) -> int:
@@ -241,7 +240,7 @@ def _looks(home: Home) -> list[Request]:
     """Return what asks a home for what waits there, in the order of `Waiting`."""
     lists = [home.request("LLEN", key) for key in ("g", "tasks", "due")]
     moving = home.request("EXISTS", "mv", f"{home.base}:rl", f"{home.base}:review")
-    return [*lists, moving, home.request("EXISTS", "clear"), home.request("GET", "i")]
+    return [*lists, moving, home.request("GET", "clear"), home.request("GET", "i")]
 
 
 def _unbuilt(known: Counters, first: int) -> int:

@@ -128,6 +128,34 @@ def test_what_is_left_to_clear_is_counted_and_grows_less_step_by_step(redis_url:
     index.close()
 
 
+def test_a_policy_that_is_removed_is_built_no_further(opened: Opened) -> None:
+    index = opened()
+    index.apply([page(f"http://h.example/{n}", 1, range(20 * n, 20 * n + 15)) for n in range(2600)])
+    settled(index)
+    index.add_policy(LOOSE)
+    left = index.settle(1)
+    index.remove_policy(LOOSE.name)
+    assert index.counts()["settling"] < left  # else it would be more: what is built is to be cleared
+    settled(index)
+
+
+@pytest.mark.parametrize("removed", ["first", "second"])
+def test_a_policy_is_built_to_its_end_though_another_one_that_was_built_with_it_is_removed(
+    opened: Opened, removed: str
+) -> None:
+    index = opened()
+    crawl = World(5).crawl(300)
+    index.apply(crawl)
+    settled(index)
+    index.add_policy(Policy("first", resemblance=0.3))
+    index.settle(1)
+    index.add_policy(Policy("second", containment=0.4))
+    index.settle(1)
+    index.remove_policy(removed)
+    settled(index)
+    assert partition(index, index.policies()) == expected(crawl, index.policies())
+
+
 def test_a_side_that_moved_under_a_removed_policy_as_the_store_was_kept_moves_no_more(
     redis_url: str, prefix: str
 ) -> None:

@@ -50,6 +50,8 @@ class MemoryIndex:
         self._numbers = count(1)
         self._ghosts: deque[Content] = deque()
         self._unbuilt: deque[int] = deque()
+        #: Names of the policies for which these are to be looked up.
+        self._built: set[str] = set()
         self._splits: deque[Split] = deque(maxlen=SPLITS)
         self._position: dict[str, str] = {}
         self._forgotten = 0
@@ -228,12 +230,16 @@ class MemoryIndex:
         """Add a policy and build its clusters from the stored sketches (with `settle`)."""
         with self._lock:
             if self._graph.add_policy(policy):
-                self._unbuilt.extend(content.number for content in self._contents.values() if content.live)
+                self._built = {policy.name, *(self._built if self._unbuilt else ())}
+                self._unbuilt = deque(content.number for content in self._contents.values() if content.live)
 
     def remove_policy(self, name: str) -> None:
         """Remove a policy, if there is one of this name."""
         with self._lock:
             self._graph.remove_policy(name)
+            self._built.discard(name)
+            if not self._built:
+                self._unbuilt.clear()
             self._splits = deque((one for one in self._splits if one.policy != name), SPLITS)
 
     # -- asking ----------------------------------------------------------------------------------------------------

@@ -6,8 +6,11 @@
 --         as many bits): one that is removed leaves it vacant, without a name, to one that is added later
 --
 -- Where a place has another policy, what contents hold of the one before is to be cleared, nodes BASE:clear. For one that is
--- new all contents are to be looked up again, nodes BUILD to BUILD_TO. Each is a cluster of its own first.
+-- new all contents are to be looked up again, nodes BUILD to BUILD_TO; no longer where all are gone again that it was
+-- begun for (BASE:for). Each is a cluster of its own first.
 define('policies', function(ARGV)
+  -- Of a build that is also for contents as they are (rebuild.lua): some of these 16 places are never vacant.
+  local ANYBODY = 65535
   local EMPTY = '{"name": "", "resemblance": null, "containment": null}'
   local before, after = call('LRANGE', BASE .. ':policies', 0, -1), {unpack(ARGV, 3)}
   begin()
@@ -24,7 +27,7 @@ define('policies', function(ARGV)
     return found
   end
 
-  local had, now, is_left, is_new, bits = graded_of(before), graded_of(after), false, false, 0
+  local had, now, is_left, new, bits = graded_of(before), graded_of(after), false, 0, 0
   for _ = #now + 1, #had do
     after[#after + 1], now[#now + 1] = EMPTY, {text = EMPTY, vacant = true}
   end
@@ -32,13 +35,19 @@ define('policies', function(ARGV)
     local old = had[slot]
     if not old then counters[CLUSTERS + 2 + slot] = counters[CLUSTERS + 2] end
     if not old or old.text ~= one.text then
-      is_left, is_new = is_left or old and not old.vacant, is_new or not one.vacant
+      is_left = is_left or old and not old.vacant
+      if not one.vacant then new = new + 2 ^ (slot - 1) end
     end
     if one.vacant then bits = bits + 2 ^ (slot - 1) end
   end
   counters[GRADED], counted = #now + 32 * tonumber(ARGV[2]) + 65536 * bits, true
   local first = (spans.first() or 0) + 1
-  if is_new then counters[BUILD], counters[BUILD_TO] = first, counters[N] end
+  local goes_on = counters[BUILD] > 0 and counters[BUILD] <= counters[BUILD_TO]
+  local whom = goes_on and tonumber(call('GET', BASE .. ':for') or ANYBODY) or 0
+  whom = bit.band(bit.bor(whom, new), bit.bnot(bits))
+  if new > 0 then counters[BUILD], counters[BUILD_TO] = first, counters[N] end
+  if whom == 0 then counters[BUILD_TO] = 0 end
+  call('SET', BASE .. ':for', whole(whom))
   if is_left then
     call('SET', BASE .. ':clear', pack('<I4I4', first, counters[N]))
     -- (What moves under a policy would be one cluster under the next.)

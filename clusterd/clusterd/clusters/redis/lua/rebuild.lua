@@ -7,5 +7,6 @@ define('rebuild', function(ARGV)
   if counters[BUILD] == 0 or counters[BUILD] > math.min(from, counters[BUILD_TO]) then counters[BUILD] = from end
   counters[BUILD_TO], counted = counters[N], true
   write_counters()
+  call('DEL', BASE .. ':for') -- whichever policies there are
   return 1
 end)

@@ -7,6 +7,7 @@
 --   BASE:mv      a part that moves: policy (1), contents still to move (4 each)
 --   BASE:rl      the same part, to be looked at once more for edges that came while it moved: policy (1), contents
 --   BASE:clear   nodes from and to which removed policies are to be cleared (clear.lua), 4 bytes each
+--   BASE:for     places of the policies that are built (counters.lua), a bit each; absent: contents are looked up for others too
 --   BASE:trash   list of contents whose stored sketches are to be discarded
 --   BASE:b       hash: block of nodes → records freed there; a block whose records are all free is deleted, and of one
 --                with few others these are kept one by one (records.lua): pages that stay as they are would hold all of it

@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import files
 from importlib.util import find_spec
 
-import clusterd.clusters.redis.compiled
+import clusterd.clusters.redis.registered
 import clusterd_consumer.core.compiled
 import clusterd_crawler.core.compiled
 
@@ -21,7 +21,7 @@ cores = [
     clusterd_consumer.core.compiled.CORE,
     clusterd_consumer.core.compiled.BUCKETS,
     clusterd_consumer.core.compiled.REPLIES,
-    clusterd.clusters.redis.compiled.CORE,
+    clusterd.clusters.redis.registered.CORE,
 ]
 assert len({core is None for core in cores}) == 1, f"of the compiled cores the wheel has only some: {cores}"
 shipped = [path for path in files("clusterd") or () if path.parts[0] != ".."]

@@ -10,7 +10,6 @@ Everything is opened when it is first asked for, and closed in the opposite orde
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -32,8 +31,6 @@ from clusterd.config import Config
 if TYPE_CHECKING:
     from clusterd.alerts import Alerts
     from clusterd.learning.rulebook.service import RuleService
-
-log = logging.getLogger(__name__)
 
 #: Called with what has been done and what is left.
 Progress = Callable[[int, int], None]

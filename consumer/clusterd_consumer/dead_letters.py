@@ -1,9 +1,8 @@
 """Dead letters: what could not be decoded or applied goes to a topic of its own, with its reason and its bytes.
 
 A dead letter is a JSON object: ``at`` (UTC, ISO 8601), ``reason``, ``partition``, ``offset``, ``size`` (bytes of the
-value), ``key_b64``, ``value_b64`` (of a value longer than `LONGEST` the beginning). `revive` gives the bytes back, so
-that they can be published again once the cause is mended. How many there have been is counted in
-``<prefix>dead-letters``.
+value), ``key_b64``, ``value_b64`` (of a value longer than `LONGEST` the beginning): decoded, they can be published
+again once the cause is mended. How many there have been is counted in ``<prefix>dead-letters``.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.clock import iso, now_ms
-from clusterd_crawler.errors import MessageError
 
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_consumer.transport.contract import Record, Transport
@@ -66,15 +64,6 @@ def letter(record: Record, reason: str) -> bytes:
             "value_b64": base64.b64encode(record.value[:LONGEST]).decode(),
         }
     ).encode()
-
-
-def revive(raw: bytes) -> tuple[bytes, bytes, str]:
-    """Return key, value and reason of a dead letter."""
-    try:
-        said = json.loads(raw)
-        return base64.b64decode(said["key_b64"]), base64.b64decode(said["value_b64"]), str(said["reason"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise MessageError(f"not a dead letter: {error}", raw) from None
 
 
 def counted(redis: Client, prefix: str) -> int:

@@ -7,8 +7,7 @@ from typing import Any, cast
 
 import pytest
 from clusterd.clusters.redis import registered as redis_registered
-from clusterd.clusters.redis.compiled import CORE
-from clusterd.clusters.redis.registered import URL_PLACES, VERSION, packed_versions
+from clusterd.clusters.redis.registered import CORE, URL_PLACES, VERSION, packed_versions
 from clusterd_crawler.sketch import EMPTY, PROFILES, Sketch, StreamSketch
 from clusterd_crawler.urls import host_of
 from hypothesis import given, settings

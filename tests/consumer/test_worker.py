@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 import pytest
 import redis
-from clusterd_consumer.dead_letters import DeadLetters, counted, revive
+from clusterd_consumer.dead_letters import DeadLetters, counted
 from clusterd_consumer.insisting import StopFlag
 from clusterd_consumer.worker import Batch, Worker
 from clusterd_crawler.message import Failure, SkipReport, encode
@@ -44,11 +45,11 @@ def test_what_cannot_be_decoded_becomes_a_dead_letter_with_its_bytes(bench: Benc
     worker = bench.worker()
     work_until(worker, lambda: len(bench.handed) == 2)
     (letter,) = bench.dead_letters()
-    key, value, reason = revive(letter)
-    assert (key, value) == (b"1", bad)
-    assert reason
-    assert json.loads(letter)["offset"]
-    assert datetime.fromisoformat(json.loads(letter)["at"]).tzinfo
+    said = json.loads(letter)
+    assert (b64decode(said["key_b64"]), b64decode(said["value_b64"]), said["size"]) == (b"1", bad, len(bad))
+    assert said["reason"]
+    assert said["offset"]
+    assert datetime.fromisoformat(said["at"]).tzinfo
     assert worker.dead_letters == counted(bench.client, bench.prefix) == 1
 
 
@@ -59,8 +60,8 @@ def test_a_page_that_cannot_be_applied_is_buried_alone(bench: Bench) -> None:
     work_until(bench.worker(), lambda: len(bench.handed) == 3)
     assert sorted(bench.ledger.pages) == ["http://h/1", "http://h/2", "http://h/3"]
     (letter,) = bench.dead_letters()
-    assert revive(letter)[1] == bad
-    assert "this page cannot be applied" in revive(letter)[2]
+    assert b64decode(json.loads(letter)["value_b64"]) == bad
+    assert "this page cannot be applied" in json.loads(letter)["reason"]
 
 
 class AwayAtFirst:

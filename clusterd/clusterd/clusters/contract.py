@@ -73,7 +73,6 @@ class Version:
     text: int
     content: int
     bag: int
-    current: bool
     crawl: str = ""
     sweep: str = ""
     status: int = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from clusterd_consumer.postings.stored import Restored, restored
 from clusterd_crawler.sketch import PROFILES, Sketch
@@ -60,7 +60,6 @@ def version_of(sketch: Sketch) -> Version:
         text=sketch.main.text,
         content=sketch.content,
         bag=sketch.bag,
-        current=True,
         crawl=sketch.crawl,
         sweep=sketch.sweep,
         status=sketch.status,
@@ -106,8 +105,7 @@ class Pages:
 
     def versions(self, url: str) -> list[Version]:
         """Return all versions of a URL, oldest first."""
-        fetches = self.of(url)
-        return [replace(fetch.version, current=fetch is fetches[-1]) for fetch in fetches]
+        return [fetch.version for fetch in self.of(url)]
 
     def urls(self, host: str | None) -> list[str]:
         """Return the URLs of a host, or all."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Final
 
+from clusterd_consumer.core.compiled import load
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import host_of
@@ -18,9 +19,9 @@ from clusterd_crawler.urls import host_of
 from clusterd.clusters.changes import changes
 from clusterd.clusters.contract import Change, Outcome, Policy
 from clusterd.clusters.identity import sketch_key, text_key, url_key
-from clusterd.clusters.redis.compiled import CORE
 from clusterd.clusters.redis.home import Home
 
+CORE: Final = load("clusterd.clusters.redis._versions")
 #: register.lua: URL hash begun, time, URL hash ended, bytes, words, crawl, sweep, status; sketch, text, shingles,
 #: tokens, profile.
 VERSION: Final = struct.Struct("<4s6s4sQQ6sH8s8s6sB")

@@ -48,11 +48,10 @@ FAMILY: tuple[Slot, Change] = (("", 0, 0, 0, 0), Change("family"))
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A candidate rule and the weight of URLs that propose it."""
+    """A candidate rule."""
 
     context: Context
     changes: Transformation
-    weight: float = 0.0
 
 
 def target_first(cluster: Sequence[UrlParts]) -> list[UrlParts]:
@@ -247,7 +246,7 @@ class _Pairs:
         weights = {changes: _total(pairs) for changes, pairs in self.of.items()}
         return sorted(weights, key=lambda changes: -weights[changes])[:most]
 
-    def contexts(self, changes: Transformation, step: int, most: int) -> list[tuple[Context, float]]:
+    def contexts(self, changes: Transformation, step: int, most: int) -> list[Context]:
         """Return the heaviest contexts of a transformation's pairs, of which every ``step``-th is asked."""
         #: The number of the half that speaks of the path, shifted, and that of the other.
         weights: dict[int, float] = defaultdict(float)
@@ -264,7 +263,7 @@ class _Pairs:
         halves = self._halves
         found = [(halves[at >> HALF] + halves[at & EXTRA], w) for at, w in weights.items() if w >= least]
         found.sort(key=lambda item: (-item[1], len(item[0]), item[0]))
-        return found[:most]
+        return [context for context, _ in found[:most]]
 
     def _paths(self, pair: _Pair, deletes: Transformation) -> list[int]:
         source, target = pair.source, pair.target
@@ -300,8 +299,8 @@ def propose(clusters: Sequence[Sequence[UrlParts]], random: Random) -> list[list
     most, asked = _budget(CONTEXTS, urls), _budget(SAMPLED, urls)
     found = []
     for changes in pairs.heaviest(_budget(TRANSFORMATIONS, urls)):
-        ranked = pairs.contexts(changes, -(-len(pairs.of[changes]) // asked), most)
-        found.append([Proposal(context, changes, weight) for context, weight in ranked])
+        heaviest = pairs.contexts(changes, -(-len(pairs.of[changes]) // asked), most)
+        found.append([Proposal(context, changes) for context in heaviest])
     return found
 
 
@@ -348,7 +347,7 @@ def _widened(rule: GeneralRule) -> list[Proposal]:
     # Of a component with any value, what stands around it is all that it is known by.
     blind = any(_is_any(*edit, rule.context) for edit in rule.changes)
     return [
-        Proposal(context, rule.changes, rule.pairs)
+        Proposal(context, rule.changes)
         for context in ((narrow,) if blind else dict.fromkeys((wide, narrow)))
         if published("", context, rule.changes) is not None
     ]

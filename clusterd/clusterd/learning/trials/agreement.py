@@ -63,11 +63,6 @@ class Outcome:
     pages: int
 
     @property
-    def bound(self) -> float:
-        """Lower bound of the share of units that agree."""
-        return lower_bound(self.agreed, self.agreed + self.differed)
-
-    @property
     def share(self) -> float:
         """Share of units that agree."""
         return self.agreed / max(1, self.agreed + self.differed)

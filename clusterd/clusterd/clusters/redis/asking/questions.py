@@ -234,12 +234,11 @@ class Questions:
                 text=fetch.text,
                 content=fetch.content,
                 bag=fetch.bag,
-                current=place == len(fetches) - 1,
                 crawl=names[fetch.crawl],
                 sweep=names[fetch.sweep],
                 status=fetch.status,
             )
-            for place, fetch in enumerate(fetches)
+            for fetch in fetches
         ]
         return sorted(versions, key=lambda version: (version.fetched_at, version.text))
 

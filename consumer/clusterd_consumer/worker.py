@@ -10,7 +10,8 @@ One step, `Worker.step`:
  6. commit   for lag tools and for Redis's pending list
 
 The position that the store remembers lags one batch behind (3): after a crash between 3 and 6 the batch comes again, is
-found applied (`Record.again`), and is handed on after all. When nothing arrives the position catches up.
+found applied (`Record.again`), and is handed on after all. When nothing arrives, and before a share of the log is given
+to others, the position catches up.
 
 Before every attempt to apply, the store's position is compared with the one that it was last told. A store that came
 back without its last second, or from a backup, remembers less; then reading goes on from what it remembers. A restart
@@ -154,10 +155,12 @@ class Worker(Generic[Result]):
 
     def step(self) -> int:
         """Do the six steps once; return how many records were worked on."""
-        # 1. poll
-        records = self._insist(lambda: self._transport.poll(self._size, self._poll_timeout))
-        self._insist(self._follow_assignment)
         try:
+            if self._transport.changing():  # whoever reads on from here would do our last batch again
+                self._insist(self._remember)
+            # 1. poll
+            records = self._insist(lambda: self._transport.poll(self._size, self._poll_timeout))
+            self._insist(self._follow_assignment)
             if not records:
                 self._insist(self._remember)
                 return 0

@@ -33,6 +33,7 @@ from tests.consumer.kafka_members import drain, transport
 from tests.services import kafka_broker
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.redis_server import free_port
+from tests.services.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("closed_at_last")]
 #: kafka-python 3.0.12 forgets to close the sockets of attempts to reconnect that were refused.
@@ -263,6 +264,50 @@ def test_a_join_that_ends_between_two_polls_is_taken_up(kafka_bootstrap: str, pr
     assert b"2" in {record.value for record in drain(member, 2)}
     assert len(member.assigned()) == 3
     member.close()
+
+
+def generation(member: KafkaTransport) -> int:
+    return int(member._consumer._coordinator._generation.generation_id)
+
+
+def test_a_join_that_ends_between_two_polls_is_not_asked_for_again(kafka_bootstrap: str, prefix: str) -> None:
+    """The member that leads the group would make all the others join once more."""
+    member = transport(kafka_bootstrap, prefix.rstrip(":"), session_timeout=20)
+    member.publish(topics.SKETCHES, b"a", b"1")
+    member.flush(10)
+    assert len(drain(member, 1)) == 1
+    before = generation(member)
+    coordinator = member._consumer._coordinator
+    coordinator.request_rejoin()
+    member.poll(10, 0.001)  # begins to join
+    if coordinator._join_task is not None:  # else it was that fast
+        wait_until(lambda: coordinator._join_task.is_done)
+    member.publish(topics.SKETCHES, b"b", b"2")
+    member.flush(10)
+    assert b"2" in {record.value for record in drain(member, 2)}
+    assert generation(member) == before + 1
+    member.close()
+
+
+def test_nothing_is_a_member_s_while_it_waits_for_the_others_to_join(kafka_bootstrap: str, prefix: str) -> None:
+    """They may have what was its own before it hears of that, and it would tell the store an older position."""
+    name = prefix.rstrip(":")
+    one, other = (transport(kafka_bootstrap, name, session_timeout=20) for _ in range(2))
+
+    def shared() -> bool:
+        for member in (one, other):
+            member.poll(10, 0.1)
+        return len(one.assigned()) == len(other.assigned()) == 1
+
+    wait_until(shared)
+    assert not one.changing()
+    one._consumer._coordinator.request_rejoin()
+    assert one.changing()
+    assert len(one.assigned()) == 1  # until the next poll
+    for _ in range(2):
+        one.poll(10, 0.1)  # the other one has yet to come
+        assert one.assigned() == []
+    wait_until(shared)
 
 
 def test_a_member_joins_once_however_late_its_topic_s_metadata_come(

@@ -14,6 +14,7 @@ import pytest
 import redis
 from clusterd_consumer.dead_letters import DeadLetters, counted
 from clusterd_consumer.insisting import StopFlag
+from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.worker import Batch, Worker
 from clusterd_crawler.message import Failure, SkipReport, encode
 
@@ -168,6 +169,21 @@ def test_what_was_applied_but_not_handed_on_is_handed_on_after_a_crash(any_bench
     work_until(any_bench.worker(), lambda: len(any_bench.handed) >= 3)
     assert {url for url, _ in any_bench.handed} == {"http://h/0", "http://h/1", "http://h/2"}
     assert any(again for _, again in any_bench.handed)
+
+
+@pytest.mark.kafka
+def test_a_group_that_changes_lets_no_batch_be_done_again(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(8)))
+    worker = kafka_bench.worker()
+    work_until(worker, lambda: len(kafka_bench.handed) == 8)
+    assert sum(map(int, kafka_bench.ledger.held.values())) < 8  # of the last batch the store knows with the next one
+    transport = kafka_bench.opened[-1]
+    assert isinstance(transport, KafkaTransport)
+    transport._consumer._coordinator.request_rejoin()
+    kafka_bench.publish(encode(page(8)))
+    work_until(worker, lambda: page(8).url in dict(kafka_bench.handed))
+    assert len(kafka_bench.handed) == 9
+    worker.leave()
 
 
 @pytest.mark.kafka

@@ -67,6 +67,9 @@ class Log:
     def seek(self, position: Position) -> None:
         self.read = {name: int(position.get(name, 0)) for name in self.partitions}
 
+    def changing(self) -> bool:
+        return False
+
     def assigned(self) -> Sequence[str]:
         return list(self.partitions)
 

@@ -69,6 +69,10 @@ class Transport(Protocol):
         """Return the partitions that this consumer reads now."""
         ...
 
+    def changing(self) -> bool:
+        """Whether the next poll may give partitions to others: who is to read on from here should know before."""
+        ...
+
     def backlog(self) -> int:
         """Return how many records are unread, or read and not worked on; joins no group, takes nothing from anybody."""
         ...

@@ -110,7 +110,7 @@ class KafkaTransport:
             fetched = self._membership.poll(consumer, max_records, timeout)
             self._look_for_new_topic(consumer)
             unplaced = consumer.assignment() - self._in_place()
-            if unplaced:
+            if unplaced and not self._membership.joining:
                 self._place(unplaced, self._remembered())
             usable = {partition: taken for partition, taken in fetched.items() if partition not in unplaced}
             for partition, taken in usable.items():
@@ -167,6 +167,10 @@ class KafkaTransport:
             return []
         return sorted(self._name(p) for p in self._consumer.assignment() & self._in_place())
 
+    def changing(self) -> bool:
+        """Whether the group is to be joined anew: until the next poll our partitions are ours."""
+        return self._consumer is not None and bool(self._consumer._coordinator.need_rejoin())
+
     def backlog(self) -> int:
         """Return the records that lie after the store's position, over all partitions."""
         with self._translated():
@@ -217,11 +221,12 @@ class KafkaTransport:
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",  # also where the store's position lies before the oldest kept record
                 session_timeout_ms=int(self._session_timeout * 1000),
-                heartbeat_interval_ms=max(300, int(self._session_timeout * 1000 / 4)),
+                heartbeat_interval_ms=Membership.HEARTBEAT,
                 fetch_max_wait_ms=FETCH_WAIT,
                 metadata_max_age_ms=METADATA_AGE,
             )
             try:
+                self._membership.keep_joins(consumer)
                 consumer.subscribe([self._topic], listener=self._membership)
                 # Asks for metadata, now that they are noted for the group: it would join once more when they come.
                 consumer.partitions_for_topic(self._topic)
@@ -305,8 +310,8 @@ class KafkaTransport:
                 log.warning("Kafka had no topic %s any more: made anew, what was in it is gone", ", ".join(made))
 
     def _in_place(self) -> set[Any]:
-        """Return the partitions that were placed since the group last changed."""
-        turn = self._membership.turn
+        """Return the partitions that were placed since the group last changed; none while we join it."""
+        turn = None if self._membership.joining else self._membership.turn
         return {partition for partition, placed in self._placed.items() if placed == turn}
 
     def _place(self, partitions: set[Any], position: Position) -> None:

@@ -6,6 +6,9 @@ Behaviour of kafka-python 3.0.12 that decided how this is written:
 - A broker that is away is not said: `poll` returns nothing, as for a log without news. So a silent one is asked.
 - A join for the sake of new metadata that ends after the poll that began it is lost: nothing awaits it any more, the
   heartbeat stays off and the partitions are never fetched, unless the next poll is told to join again.
+- That one then asks to join once more, whoever called for the first: from the member that leads the group this makes
+  all others join again, too. So what a join brought is kept for it (`Membership.keep_joins`).
+- Partitions count as assigned until the join has ended, though they may be somebody else's before we hear of it.
 """
 
 from __future__ import annotations
@@ -39,11 +42,17 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
     Partitions keep no place beyond a change of the group: when they come back, the store says.
     """
 
+    #: Milliseconds between two heartbeats: by its next one a member hears that the group changes, and until the last of
+    #: them has heard of it and joined, nobody reads.
+    HEARTBEAT: Final = 250
+
     def __init__(self) -> None:
         #: Counts the changes.
         self.turn = 0
         #: Whether partitions were taken away and none have been given yet.
         self.joining = False
+        #: What a join brought that no poll has taken up yet.
+        self._brought: Any = None
         self._heard = time.monotonic()
 
     def on_partitions_revoked(self, revoked: Any) -> None:
@@ -55,6 +64,21 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         """Know that these are ours."""
         self.turn += 1
         self.joining = False
+        self._brought = None
+
+    def keep_joins(self, consumer: Any) -> None:
+        """Let a join that ends between two polls be taken up by the next one, instead of joining anew."""
+        coordinator = consumer._coordinator
+        join = coordinator._do_join_and_sync_async
+
+        async def kept() -> Any:
+            if not coordinator.rebalance_in_progress():  # else what was brought is of the membership that we are in
+                self._brought = None
+            if self._brought is None:
+                self._brought = await join()
+            return self._brought
+
+        coordinator._do_join_and_sync_async = kept
 
     def poll(self, consumer: Any, max_records: int, timeout: float) -> Mapping[Any, Sequence[Any]]:
         """Return what is new, by partition; nothing after ``timeout`` seconds."""

@@ -165,6 +165,10 @@ class RedisStreamTransport:
         """Return the one partition, which all consumers share."""
         return [self._stream] if self._joined else []
 
+    def changing(self) -> bool:
+        """Say no: nobody gives entries away that are not his any more."""
+        return False
+
     def backlog(self) -> int:
         """Return the entries of the group that are unread or pending."""
         with translated():

@@ -69,7 +69,9 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
     def keep_joins(self, consumer: Any) -> None:
         """Let a join that ends between two polls be taken up by the next one, instead of joining anew."""
         coordinator = consumer._coordinator
-        join = coordinator._do_join_and_sync_async
+        join = getattr(coordinator, "_do_join_and_sync_async", None)
+        if join is None:  # a later client, which may do without: the group only joins once more often
+            return
 
         async def kept() -> Any:
             if not coordinator.rebalance_in_progress():  # else what was brought is of the membership that we are in

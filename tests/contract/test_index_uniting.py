@@ -6,12 +6,14 @@ from typing import NoReturn
 
 import pytest
 from clusterd.clusters.redis.index import RedisIndex
+from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.spans.standings import SPANNED, Span
 from clusterd.clusters.redis.spans.steps import Pair
 from clusterd.clusters.redis.spans.uniting import Uniting, meetings_of
 from clusterd_crawler.errors import Unreachable
 
-from tests.contract.index_world import page, settled
+from tests.contract.index_world import expected, page, partition, settled
+from tests.contract.test_index_spans import BRIDGE, LEFT, RIGHT, on, opened
 
 URLS = [f"http://h{number}.example/" for number in range(12)]
 
@@ -54,4 +56,43 @@ def test_a_batch_leaves_nothing_due(redis_url: str, prefix: str) -> None:
     outcomes = index.apply([page(url, 1, range(100)) for url in URLS])
     assert index.counts()["settling"] == 0
     assert {outcome.clusters["near"][1] for outcome in outcomes} == {len(URLS)}
+    index.close()
+
+
+#: Two clusters over two homes each, with a side of both in the first home; a page there that resembles these two alone.
+SIDES = [
+    page(on(0, "left"), 1, LEFT),
+    page(on(1, "far-left"), 1, [*LEFT, *range(2000, 2100)]),
+    page(on(0, "right"), 1, RIGHT),
+    page(on(2, "far-right"), 1, [*RIGHT, *range(3000, 3100)]),
+]
+JOINT = page(on(0, "joint"), 1, BRIDGE)
+
+
+def test_a_page_of_one_home_unites_what_hangs_on_its_neighbours_elsewhere(redis_url: str, prefix: str) -> None:
+    index = opened(redis_url, prefix)
+    for one in SIDES:
+        index.apply([one])
+    (outcome,) = index.apply([JOINT])
+    assert outcome.clusters["related"][1] == 5
+    settled(index)
+    assert partition(index) == expected([*SIDES, JOINT])
+    index.close()
+
+
+def test_so_does_who_settles_where_the_worker_died_as_its_home_had_joined_them(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> NoReturn:
+        raise Unreachable("the worker has died")
+
+    index = opened(redis_url, prefix)
+    for one in SIDES:
+        index.apply([one])
+    monkeypatch.setattr(Linker, "_unite_joined", die)
+    with pytest.raises(Unreachable):
+        index.apply([JOINT])
+    monkeypatch.undo()
+    settled(index)
+    assert partition(index) == expected([*SIDES, JOINT])
     index.close()

@@ -35,6 +35,28 @@ def test_a_set_that_cannot_be_used_does_not_hold_up_the_next(tmp_path: Path) -> 
     asyncio.run(scenario())
 
 
+def test_a_set_that_cannot_be_used_keeps_no_other_of_its_domain_out_of_use(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are put to use together."""
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=10)
+        changing.known.fetched(f"http://{HOST}/a", 1)
+        bad = replace(drop("s", "one"), host=f"www.{HOST}", transformation=cast(Any, (None,)))
+        changing.changes.arrived(RuleSet("other.com", 1, ()))  # in hand as these arrive
+        changing.changes.arrived(RuleSet(f"www.{HOST}", 1, (bad,)))
+        changing.changes.arrived(RuleSet(HOST, 1, (drop("s", "two"),)))
+        await changing.loop.done()
+        skip = changing.known.decide(f"http://{HOST}/a?s=1", 2)
+        assert skip is not None
+        assert skip.rule == "two"
+
+    asyncio.run(scenario())
+    (record,) = [record for record in caplog.records if record.exc_info]
+    assert record.getMessage() == f"Version 1 of the rules of www.{HOST} cannot be used"
+
+
 def test_of_sets_in_use_each_that_cannot_be_followed_is_told_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

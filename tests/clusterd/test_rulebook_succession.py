@@ -1,10 +1,10 @@
-"""Rules that went because another took their place say so, and only those."""
+"""Rules that went because another took their place say so, and only those; of those that went the latest are kept."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from clusterd.learning.rulebook.contract import HostRules
+from clusterd.learning.rulebook.contract import RETIRED_LIMIT, HostRules
 from clusterd.learning.rulebook.turns import relearned, turned
 from clusterd.learning.watch import NO_LONGER
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
@@ -64,3 +64,14 @@ def test_rules_without_evidence_are_succeeded_by_none() -> None:
     bare = replace(on_path("a"), evidence=())
     first = relearned(HostRules.empty(HOST), learned(bare), 1)
     assert reasons(relearned(first, learned(on_path("a", "b")), 2)) == {bare.id: NO_LONGER}
+
+
+def test_of_rules_that_went_the_oldest_are_forgotten_but_none_that_is_barred() -> None:
+    """A rule that was retired by hand would come back by itself."""
+    state, gone = HostRules.empty(HOST), [on_path(f"p{number}") for number in range(RETIRED_LIMIT + 20)]
+    barred, *others = gone
+    state = relearned(state, learned(*gone), 1)
+    state = turned(state, {barred.id: ("retired", "hand", "by hand")}, 2)
+    for at, rule in enumerate(others, 3):
+        state = turned(state, {rule.id: ("retired", "learner", NO_LONGER)}, at)
+    assert set(state.entries) == {rule.id for rule in (barred, *others[-(RETIRED_LIMIT - 1) :])}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from clusterd.learning.rulebook.contract import Evidence, RuleBook
+from clusterd.learning.rulebook.groups import Groups
+from clusterd.learning.rulebook.recall import Recall
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import RuleSet
@@ -151,6 +153,41 @@ def test_another_worker_goes_on_from_the_logs(book: RuleBook) -> None:
 
     assert len(spanning(second)) == 1
     second.close()
+
+
+def test_mirrors_are_learned_by_one_worker_at_a_time(book: RuleBook) -> None:
+    first, second = RuleService(book), RuleService(book)
+    first.observe(pages(BARE, WWW, count=3))
+    first.learn_due(now=100)
+    second.observe(pages(f"http://a.{DOMAIN}", f"http://b.{DOMAIN}"))
+    assert second.learn_due(now=200) == []
+    first.observe(pages(BARE, count=4))
+    (learned,) = first.learn_due(now=300)  # of what the second one has observed
+    assert [rule.spans for rule in learned.rules] == [True]
+    for service in (first, second):
+        service.close()
+
+
+def test_a_fault_in_learning_mirrors_keeps_no_host_from_learning(
+    book: RuleBook, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caught_up = Groups.caught_up
+
+    def broken(groups: Groups, group: str) -> Recall:
+        caught_up(groups, group)
+        raise ZeroDivisionError
+
+    service = RuleService(book)
+    monkeypatch.setattr(Groups, "caught_up", broken)
+    service.observe([*pages(BARE, WWW), *pages(BARE, query="?sid=1"), *pages(BARE, query="?sid=2")])
+    assert [rules.host for rules in service.learn_due(now=100)] == [DOMAIN]
+    assert [rule.spans for rule in service.rules()] == [False]
+    assert "the mirrors of example.com could not be learned" in caplog.text
+    monkeypatch.undo()
+    service.observe([sketch(f"{WWW}/docs/page99", 99, 150)])
+    service.learn_due(now=200)
+    assert len(spanning(service)) == 1
+    service.close()
 
 
 def test_a_host_that_copies_another_domain_changes_nothing_there(book: RuleBook) -> None:

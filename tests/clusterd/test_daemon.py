@@ -12,6 +12,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -44,6 +46,19 @@ def test_sigterm_ends_it_in_order(group: Daemons) -> None:
             topics.stream(services.config.redis_prefix, topics.SKETCHES), services.config.group
         )
         assert consumers == []
+
+
+def test_it_forgets_versions_that_were_superseded_longer_ago_than_the_retention(group: Daemons) -> None:
+    first = made_up_crawl(50, seed=20)
+    second = [replace(now, url=before.url, fetched_at=before.fetched_at + 1) for before, now in pairwise(first)]
+    with open_services(group.config()) as services:
+        publish_sketches(services, [*first, *second])
+        process_pending(services)
+        counts = services.index.counts
+        assert counts()["versions"] > counts()["documents"] + 20
+        group.settings = {**group.settings, "retention": "1"}
+        group.start()
+        until(lambda: counts()["versions"] == counts()["documents"], say=group.said)
 
 
 def test_sigterm_does_not_wait_for_an_address_that_hangs(tmp_path: Path) -> None:

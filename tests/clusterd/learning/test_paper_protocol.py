@@ -170,6 +170,7 @@ def slot(name: str):
     return ("?" + name, 1, 0, 0, 0)
 
 
+FIRST = ("", 3, 0, 0, 0)
 RULES = [
     ((), ((slot("sid"), DELETE),)),
     (((slot("mode"), ANY),), ((KEEP, Change("keep", "mode")),)),
@@ -261,6 +262,22 @@ class TestPublished:
     def test_what_edits_in_turn_cannot_say_is_not_published(self):
         add_and_remove = ((("", 3, 2, 0, 0), DELETE), (("", 4, 2, 0, 0), Change("set", "new")))
         assert published("a.test", (), add_and_remove) is None
+
+    @pytest.mark.parametrize(
+        "slots", [(("", 4, 0, 0, 0),), (FIRST, ("", 4, 0, 0, 0)), (("", 0, 1, 0, 0), ("", 0, 2, 0, 0))]
+    )
+    def test_any_value_is_replaced_where_there_is_one_and_never_added(self, slots):
+        changes = tuple((slot, Change("set", ANY)) for slot in slots)
+        urls = [f"http://a.test/{path}" for path in ("x", "x/y", "x/z", "u/v/w")]
+        columns = Columns([split_url(url) for url in urls], range(len(urls)))
+        columns.take((), changes)
+        rules = RuleSet("a.test", 1, (published("a.test", (), changes),))
+        keys = Columns([split_url(key_under(rules, url)[0]) for url in urls], range(len(urls)))
+        assert columns.total.tolist() == keys.total.tolist()
+
+    def test_what_is_asked_of_a_replaced_component_is_asked_once(self):
+        rule = published("a.test", ((FIRST, "x"),), ((FIRST, Change("set", ANY)),))
+        assert [condition.values for condition in rule.context] == [("x",)]
 
     def test_measuring_no_rules_saves_nothing(self):
         _, test = halves(clusters_of(forum()), 0.5, 0)

@@ -20,6 +20,9 @@ from clusterd.learning.koppula.tokenize import Slot, key_of, whole
 
 _DeepTests = dict[Slot, str | None]
 
+#: What stands for any value of a component whose values do not matter.
+REPLACE = Change("set", ANY)
+
 
 def published(host: str, context: Context, changes: Transformation) -> Rule | None:
     """Return the rule without its figures, or None where it cannot be expressed."""
@@ -28,7 +31,7 @@ def published(host: str, context: Context, changes: Transformation) -> Rule | No
     edits = _edits(changes, {slot for slot, _ in wholes} | set(patterns), deep, patterns)
     if not edits:
         return None
-    conditions = [_condition(slot, test) for slot, test in wholes]
+    conditions = [_condition(slot, test) for slot, test in (*wholes, *_replaced(context, changes))]
     conditions += [Condition(key_of(slot), "like", (pattern,)) for slot, pattern in patterns.items()]
     told = tuple(conditions)
     return Rule(id=rule_id(host, told, edits), host=host, context=told, transformation=edits)
@@ -44,6 +47,19 @@ def _sorted_out(context: Context) -> tuple[list[tuple[Slot, str | None]], dict[S
         elif slot[0] or slot[1] not in {1, 2}:
             wholes.append((slot, test))
     return wholes, deep
+
+
+def _replaced(context: Context, changes: Transformation) -> list[tuple[Slot, str | None]]:
+    """Return that the components are there of which any value is replaced: an edit would append one that is not.
+
+    A trial edits no path that lacks one of them (`paths.places_of`).
+    """
+    said = {slot for slot, _ in context}
+    return [
+        (slot, ANY)
+        for slot, change in changes
+        if change == REPLACE and not slot[0] and not slot[3] and slot not in said
+    ]
 
 
 def _condition(slot: Slot, test: str | None) -> Condition:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -173,8 +174,10 @@ class Config(Settings):
 def holds_store(folder: Path) -> bool:
     """Whether an embedded store was begun in a folder. One that we may not look into is somebody's."""
     try:
-        return (folder / STORE_FOLDER).is_dir()
-    except OSError:
+        return stat.S_ISDIR((folder / STORE_FOLDER).stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # which `is_dir` takes for no folder, from Python 3.14 on
         return True
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import redirect_stdout
 
-from clusterd.cli.printing import cell, pages, to_json
+from clusterd.cli.printing import cell, pages, to_json, write_line
 
 
 def test_cells() -> None:
@@ -29,3 +31,10 @@ def test_json_commands_no_terminal_and_says_the_same() -> None:
     assert line.isprintable()
     assert "größe" in line
     assert json.loads(line) == {"url": hostile}
+
+
+def test_what_is_printed_may_be_gathered_in_memory() -> None:
+    gathered = io.StringIO()
+    with redirect_stdout(gathered):
+        write_line("http://h/größe\ud800")
+    assert gathered.getvalue() == "http://h/größe\\ud800\n"

@@ -220,6 +220,21 @@ def test_an_export_of_a_host_without_rules_leaves_the_file_of_before(
     assert file.read_text() == before
 
 
+@pytest.mark.parametrize(
+    ("file", "status", "says"),
+    [
+        ("absent/rules.json", 2, "No such file or directory"),
+        (".", 2, "Is a directory"),
+        ("/dev/full", 1, "No space left on device"),
+    ],
+)
+def test_an_export_that_cannot_be_written_is_said(
+    cli: Cli, rules: RuleService, file: str, status: int, says: str
+) -> None:
+    assert cli("rules", "export", file, status=status) == []
+    assert cli.err == f"clusterd: {file}: cannot be written: {says}\n"
+
+
 def test_an_export_names_what_the_format_cannot_say(cli: Cli, rules: RuleService, tmp_path: Path) -> None:
     file = tmp_path / "dud.json"
     lines = cli("rules", "export", str(file), "--format", "dud", "--host", HOST)
@@ -227,6 +242,16 @@ def test_an_export_names_what_the_format_cannot_say(cli: Cli, rules: RuleService
     assert set(lines[1]) == {"id", "reason"}
     assert [entry["args"] for entry in json.loads(file.read_text())] == [["sid"]]
     assert "set ?lang" in lines[1]["reason"]
+    assert "--loose" not in cli.err
+
+
+def test_an_export_tells_of_the_looser_one(cli: Cli, book: RuleService, tmp_path: Path) -> None:
+    book.import_rules([replace(SID, context=(Condition(Key(), "only", ("sid", "id")),))], at=1)
+    file = str(tmp_path / "dud.json")
+    assert "other parameters" in cli("rules", "export", file, "--format", "dud")[0]["reason"]
+    assert cli.err.startswith("--loose exports them without their condition on other parameters")
+    assert "reason" not in cli("rules", "export", file, "--format", "dud", "--loose")[0]
+    assert cli.err == ""
 
 
 def test_an_export_to_standard_output_is_the_file(cli: Cli, rules: RuleService) -> None:

@@ -109,3 +109,17 @@ def test_what_cannot_be_undone_is_wrong_input(typed: Any, words: tuple[str, ...]
     status, lines, err = typed("unskip", *words)
     assert (status, lines) == (2, [])
     assert err.count("\n") == 1
+
+
+def test_skips_that_are_no_longer_listed_are_told_of(
+    typed: Any, redis_url: str, prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a rule whose skips had all been followed by too many others it said that no request had been skipped."""
+    client = connect(redis_url)
+    RedisRuleBook(client, prefix, skips_limit=100).add_skips([skip(number, "r3") for number in range(10, 400)])
+    client.close()
+    status, lines, err = typed("skips")
+    assert (status, err) == (0, f"393 were skipped; the latest {len(lines)} are listed\n")
+    assert 100 <= len(lines) < 390
+    assert run(["skips", "--rule", "r1"]) == 0
+    assert capsys.readouterr().err == "2 were skipped; so many came later that none of them is listed now\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from clusterd.clusters.contract import CONTAINED, DEFAULT_POLICIES, IDENTICAL, NEAR, Policy
-from clusterd.config import Config
+from clusterd.config import STORE_FOLDER, Config, holds_store
 from clusterd.services import open_services
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_crawler.errors import SettingError
@@ -108,6 +108,7 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
         ("[policies]\nnear = { resemblence = 0.9 }", r"policy near knows no 'resemblence'; did you mean resemblance\?"),
         ("[policies]\nnear = { resemblance = 9 }", r"0 < R, C <= 1"),
         ("policies = 3", "CLUSTERD_POLICIES = 3 is not accepted; it takes a table such as"),
+        ("policies = '{'", "CLUSTERD_POLICIES = '{' is not accepted; it takes a table such as"),
         ('[policies]\n"a b" = { resemblance = 0.9 }', "CLUSTERD_POLICIES names a policy 'a b'; a name has letters"),
         ('[policies]\n"" = {}', "CLUSTERD_POLICIES names a policy ''; a name has letters"),
         ('[policies]\n"a{b}:c" = {}', "CLUSTERD_POLICIES names a policy 'a{b}:c'; a name has letters"),
@@ -200,3 +201,10 @@ def test_who_names_no_policies_takes_those_of_the_store(redis_url: str, prefix: 
 def test_a_new_store_gets_the_default_policies(redis_url: str, prefix: str) -> None:
     with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
         assert services.index.policies() == list(DEFAULT_POLICIES)
+
+
+def test_a_folder_that_may_not_be_looked_into_is_somebodys_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "store" / STORE_FOLDER).mkdir(parents=True)
+    folders = {"absent": False, "file": False, ".": False, "store": True, "x" * 300: True}
+    assert {name: holds_store(tmp_path / name) for name in folders} == folders

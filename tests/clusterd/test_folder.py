@@ -124,3 +124,20 @@ def test_xhtml_is_told_by_its_name(tmp_path: Path) -> None:
 def test_a_single_page(tmp_path: Path) -> None:
     file = write(tmp_path / "one.html", HTML.format("one").encode())
     assert [page.url for page in pages_of(file)] == [file.as_uri()]
+
+
+def test_a_link_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gone.html").symlink_to("absent.html")
+    (tmp_path / "gone.png").symlink_to("absent.png")
+    assert list(read(str(tmp_path))) == [
+        Broken(str(tmp_path / "gone.html"), "cannot be read: No such file or directory")
+    ]
+
+
+def test_a_packed_page_that_is_damaged_within_is_named(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(os.urandom(9_000), 0))
+    packed[-6] ^= 1  # of the checksum, far behind what is unpacked at first
+    write(tmp_path / "a.html", bytes(packed))
+    (broken,) = read(str(tmp_path))
+    assert isinstance(broken, Broken)
+    assert broken.reason.startswith("it begins like gzip, but is broken: Error -3")

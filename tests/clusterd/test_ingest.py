@@ -93,6 +93,8 @@ class TestJsonLines:
             (b'{"url": "http://a/", "text": "x", "fetched_at": "yesterday"}', "ISO 8601"),
             (b'{"url": "http://a/", "text": "x", "status": "ok"}', "HTTP status"),
             (b'{"url": "http://a/", "text": ["x"]}', "text is not text"),
+            (b'{"url": "http://a/", "text": "x", "content_type": 5}', "content_type is not text: '5'"),
+            (b'{"url": "http://a/", "text": "x", "id": true}', "id is 'True'; it takes text or a whole number"),
             (b"\xff\xfe", "not JSON"),
         ],
     )
@@ -116,6 +118,18 @@ class TestJsonLines:
         file = write(tmp_path / "p.jsonl", first + b"\n" + rows({"url": "http://a/1", "html": "<p>one</p>"}))
         assert [page.url for page in pages_of(file)] == ["http://a/1"]
         assert [broken.where for broken in broken_of(file)] == [f"{file}:1"]
+
+    def test_a_sweep_may_be_a_number(self, tmp_path: Path) -> None:
+        file = write(tmp_path / "p.jsonl", rows({"url": "http://a/", "text": "x", "sweep": 2024}))
+        assert [page.sweep for page in pages_of(file)] == ["2024"]
+
+    def test_lines_that_are_damaged_within_are_said(self, tmp_path: Path) -> None:
+        lines = rows(*({"url": f"http://a/{n}", "html": uuid.uuid4().hex} for n in range(3_000)))
+        packed = bytearray(gzip.compress(lines))
+        packed[-6] ^= 1  # of the checksum
+        (broken,) = broken_of(write(tmp_path / "p.jsonl.gz", bytes(packed)))
+        assert "the rest of the file cannot be read: Error -3" in broken.reason
+        assert broken.ends
 
     def test_a_json_array_is_refused_with_the_way_out(self, tmp_path: Path) -> None:
         file = write(tmp_path / "p.json", json.dumps([{"url": "http://a/1", "html": "<p>one</p>"}]).encode())
@@ -233,6 +247,22 @@ class TestKinds:
     def test_an_unknown_kind_is_refused(self, tmp_path: Path, data: bytes) -> None:
         with pytest.raises(WrongInput, match=r"no known kind; ingest takes WARC"):
             kind_of(str(write(tmp_path / "thing.dat", data)))
+
+    @pytest.mark.parametrize(
+        ("data", "says"),
+        [
+            (gzip.compress(b"", mtime=0), "is empty"),
+            (gzip.compress(b"<html>", mtime=0)[:10], "is packed, and broken: the file is cut short"),
+            (
+                gzip.compress(b"", mtime=0)[:10] + b"\xff" * 20,
+                "is packed, and broken: the rest of the file cannot be read",
+            ),
+            (zstandard.compress(b"<html>")[:7], "is packed, and broken: the file is cut short"),
+        ],
+    )
+    def test_what_is_packed_and_broken_is_not_called_empty(self, tmp_path: Path, data: bytes, says: str) -> None:
+        with pytest.raises(WrongInput, match=f"page.html.gz: {says}"):
+            kind_of(str(write(tmp_path / "page.html.gz", data)))
 
     def test_a_missing_file_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(WrongInput, match="No such file"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -9,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from clusterd.queries import plot
 from clusterd.queries.changes import QUANTILES, Changes
-from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.sketch import TEXT
 from matplotlib.image import imread
 
@@ -73,3 +74,16 @@ def test_the_plot_has_room_for_long_names_and_those_of_other_scripts(tmp_path: P
 def test_the_plot_has_two_formats() -> None:
     with pytest.raises(WrongInput, match=r"\.png or \.svg"):
         plot.check(Path("changes.pdf"))
+
+
+def test_a_picture_that_cannot_be_written_is_wrong_input(tmp_path: Path) -> None:
+    (tmp_path / "plot.svg").symlink_to("absent/plot.svg")
+    period = Changes("h", "1", "2", 1, 0, 0, 0, 0, 0, {}, {})
+    with pytest.raises(WrongInput, match=r"plot\.svg: cannot be written: No such file or directory"):
+        plot.plot([period], tmp_path / "plot.svg")
+
+
+def test_a_plot_without_matplotlib_says_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # as if it was not installed
+    with pytest.raises(ClusterdError, match=r"pip install 'clusterd\[plot\]'"):
+        plot.check(Path("changes.png"))

@@ -282,3 +282,17 @@ def test_what_lies_before_a_broken_member_is_taken(tmp_path: Path, members: int)
     urls, reasons = taken(file)
     assert len(urls) >= (49 if members > 1 else 45)
     assert "cannot be read" in reasons[-1]
+
+
+def test_an_answer_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Where the file was cut short before it, it was called empty."""
+    file = tmp_path / "a.warc"
+    advance = record("http://w.example/a", b"HTTP/1.1 100 Continue\r\n\r\n")
+    head = record("http://w.example/b", b"").replace(b"Length: 0", b"Length: 100").removesuffix(b"\r\n\r\n")
+    file.write_bytes(advance + WHOLE[1] + head)
+    urls, reasons = taken(file)
+    assert urls == ["http://w.example/1"]
+    assert reasons == [
+        "it does not begin with an HTTP status and headers: it is empty",
+        "the file is cut short: 100 bytes of the record are missing",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from clusterd.ingest.coding import decoded
-from clusterd.ingest.raw import RawPage
+from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import read
 
 from tests.clusterd.warc_records import WHOLE, sent
@@ -117,3 +118,13 @@ def test_what_was_packed_for_the_transfer_is_unpacked(tmp_path: Path) -> None:
     page = b"<html><body>" + b"page of words " * 90
     for lines, body in (("gzip, chunked", in_chunks(gzip.compress(page))), ("gzip", gzip.compress(page))):
         assert body_of(tmp_path, sent(body, TEXT_LINE, f"Transfer-Encoding: {lines}")) == page
+
+
+def test_a_page_in_brotli_names_what_would_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "brotli", None)  # as if it was not installed
+    file = tmp_path / "a.warc"
+    file.write_bytes(sent(b"packed", TEXT_LINE, "Content-Encoding: br") + WHOLE[1])
+    broken, other = read(str(file))
+    assert isinstance(broken, Broken)
+    assert broken.reason == "its content is packed with brotli; pip install 'brotli>=1.2' to read it"
+    assert isinstance(other, RawPage)

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         from clusterd.cli.commands import run
     except ModuleNotFoundError as error:  # a crawl host has the wheel and not what the commands need
-        sys.exit(f"clusterd: {error.name} is not installed here; the commands need pip install 'clusterd[daemon]'")
+        sys.exit(f"clusterd: {lacking(error)}")
     except KeyboardInterrupt:
         sys.exit("clusterd: stopped")
     _end_in_order()
@@ -28,6 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdin, io.TextIOWrapper):  # UTF-8 whatever the locale, as files are
         sys.stdin.reconfigure(encoding="utf-8-sig", errors="surrogateescape")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def lacking(error: ModuleNotFoundError) -> str:
+    """Return what is said where a package is missing that commands need."""
+    package = (error.name or str(error)).partition(".")[0]
+    return f"{package} is not installed here; the commands need pip install 'clusterd[daemon]'"
 
 
 def _open_what_is_closed() -> None:

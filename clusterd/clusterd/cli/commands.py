@@ -17,6 +17,7 @@ from typing import Final
 import click
 from clusterd_crawler.errors import ClusterdError, WrongInput
 
+from clusterd.cli import lacking
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
 from clusterd.cli.printing import printable
@@ -209,6 +210,8 @@ def run(arguments: list[str]) -> int:
 
 def _say_of_system(error: Exception, arguments: list[str]) -> int:
     """Say what the system does not let us do, or that the fault is ours."""
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("clusterd"):
+        return _say(lacking(error), 1)
     if isinstance(error, UnicodeEncodeError) and error.object in arguments:
         return _say(f"{error.object}: holds bytes that are no UTF-8, as no name in the store does", 2)
     if isinstance(error, OSError) and error.errno in NO_ROOM:

@@ -89,7 +89,7 @@ def ingest(
     tell_unresolved(invocation, revisits)
     if run.ahead:
         invocation.hint(
-            f"{run.ahead} pages are dated in the future; what is fetched of their URLs before that date counts as older"
+            f"{pages(run.ahead)} dated in the future; what is fetched of the same URL before that date counts as older"
         )
     if left:
         invocation.hint(

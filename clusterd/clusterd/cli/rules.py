@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 from clusterd_crawler.clock import iso, now_ms
-from clusterd_crawler.errors import NotFound, RuleError, WrongInput
+from clusterd_crawler.errors import ClusterdError, NotFound, RuleError, WrongInput
 
+from clusterd.cli.commands import NO_ROOM
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
 from clusterd.cli.printing import escaped, printable
@@ -290,4 +291,5 @@ def write_file(name: str, text: str) -> None:
     try:
         Path(name).write_text(text, "utf-8")
     except OSError as error:
-        raise WrongInput(f"{name}: cannot be written: {error.strerror}") from None
+        reason = f"{name}: cannot be written: {error.strerror}"
+        raise ClusterdError(reason) if error.errno in NO_ROOM else WrongInput(reason) from None

@@ -27,10 +27,11 @@ def skips(invocation: Invocation, rule: str) -> None:
         if rule and rule not in counts:
             book.entry(rule)
         listed = map(skip_record, book.book.skips(rule=rule))
-        shown = invocation.show(listed, COLUMNS, empty="no request has been skipped")
         total = counts.get(rule, 0) if rule else sum(counts.values())
+        shown = invocation.show(listed, COLUMNS, empty="" if total else "no request has been skipped")
         if total > shown:
-            invocation.hint(f"{total} were skipped; the latest {shown} are listed")
+            which = f"the latest {shown} are listed" if shown else "so many came later that none of them is listed now"
+            invocation.hint(f"{total} were skipped; {which}")
 
 
 @click.command("unskip")

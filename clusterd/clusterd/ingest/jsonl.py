@@ -90,9 +90,7 @@ def _page(row: dict[str, Any], where: str) -> RawPage:
 
 
 def _content(row: dict[str, Any]) -> tuple[bytes | None, str | None, str]:
-    said = row.get("content_type")
-    if said is not None and not isinstance(said, str):
-        raise BrokenRecord(f"content_type is {said!r}; it takes text such as text/html")
+    said = None if row.get("content_type") is None else _text(row, "content_type")
     if row.get("html_b64") is not None:
         try:
             return base64.b64decode(_text(row, "html_b64"), validate=True), None, said or "text/html"

@@ -22,6 +22,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd.ingest.beside import Beside
 from clusterd.ingest.contents import ARCHIVES, MAGIC, ZIP, begins_as_html, container, decompressed, is_html
 from clusterd.ingest.folder import may_be_html, read_file, read_folder
+from clusterd.ingest.frames import trouble
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.revisits import Revisits
@@ -58,7 +59,7 @@ def kind_of(path: str) -> Kind:
     try:
         with file.open("rb") as stream:
             nameless = not os.fstat(stream.fileno()).st_nlink  # the copy of a pipe
-            head = _head(stream)
+            head, broken = _head(stream)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise WrongInput(f"{path}: {reason}; ingest takes {KINDS}") from None
@@ -76,7 +77,7 @@ def kind_of(path: str) -> Kind:
         return "jsonl"
     if begins_as_html(head) or (may_be_html(file) and is_html(head)):  # a tag is near the beginning of a table, too
         return "html"
-    what = "is of no known kind" if head else "is empty"
+    what = "is of no known kind" if head else broken or "is empty"
     raise WrongInput(f"{path}: {what}; ingest takes {KINDS}")
 
 
@@ -151,19 +152,24 @@ def opened(path: str, progress: Progress | None = None) -> Iterator[io.BufferedR
         raise WrongInput(f"{path}: {error.strerror}") from None
 
 
-def _head(stream: io.BufferedReader) -> bytes:
-    """Return the first bytes of what a file holds, without its compression."""
+def _head(stream: io.BufferedReader) -> tuple[bytes, str]:
+    """Return the first bytes of what a file holds, without its compression, and what is wrong with this; "": nothing.
+
+    Of a kind that is known by its name the reader says the latter.
+    """
     start = stream.read(MAGIC)
     stream.seek(0)
     if start == ZSTD_DICTIONARY:
-        return b"WARC/"  # only WARC files carry their dictionary in front
+        return b"WARC/", ""  # only WARC files carry their dictionary in front
     content, head = decompressed(stream), b""
+    why = ""
     try:
         while len(head) < LOOKED_AT and (more := content.read1()):
             head += more
-    except (zlib.error, zstandard.ZstdError):  # the reader will say so
-        pass
-    return head
+    except (zlib.error, zstandard.ZstdError) as error:
+        why = str(error)
+    why = why or trouble(content)
+    return head, why and f"is packed, and broken: {why}"
 
 
 class _Watched(io.RawIOBase):

@@ -26,7 +26,6 @@ from clusterd_crawler.message import File, Redirect
 from clusterd_crawler.skipping.redirects import STATUSES
 from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
-from warcio.statusandheaders import StatusAndHeadersParserException  # type: ignore[import-untyped]
 
 from clusterd.ingest.archive import Archive
 from clusterd.ingest.beside import Beside
@@ -314,8 +313,9 @@ def _http_headers(record: Any, loader: Any, url: str) -> Any:
             http = loader.load_http_headers(record.rec_type, url.lower(), record.raw_stream, record.length)
             if http is None or not IN_ADVANCE.fullmatch(http.get_statuscode() or ""):
                 return http
-    except (StatusAndHeadersParserException, EOFError) as error:
-        raise BrokenRecord(f"it does not begin with an HTTP status and headers: {error or 'it is empty'}") from None
+    except EOFError:  # the file ends here, or nothing follows what was sent in advance
+        _to_the_end(record)
+        raise BrokenRecord("it does not begin with an HTTP status and headers: it is empty") from None
 
 
 def _has_length(record: Any) -> None:

@@ -11,9 +11,10 @@ from clusterd.clusters.contract import Hit, Index, Policy
 from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.queries import documents
+from clusterd.queries.likeness import likeness
 from clusterd_consumer.resemblance import estimate
 from clusterd_crawler.page import sketch_plain
-from clusterd_crawler.sketch import SHORT, TEXT, Profile, sketch_text
+from clusterd_crawler.sketch import COMPACT, SHORT, TEXT, Profile, sketch_text
 
 from clusterd import queries
 
@@ -167,3 +168,15 @@ def test_a_book_compared_by_shingles_of_another_length_keeps_as_much_of_its_sket
     of_nine = replace(TEXT, w=9)
     as_sketched = estimate(sketch_text(" ".join(chapter), of_nine), sketch_text(" ".join(book), of_nine), of_nine)
     assert queries.compare(a, b, TEXT, 9).estimated == as_sketched
+
+
+@pytest.mark.parametrize(("profile", "resemblance"), [(TEXT, 1.0), (COMPACT, 0.0)])
+def test_sketches_that_were_made_otherwise_are_not_compared(profile: Profile, resemblance: float) -> None:
+    """Of two stores; the values of two profiles would agree by chance."""
+    indexes = MemoryIndex(), MemoryIndex()
+    for index, made in zip(indexes, (TEXT, profile), strict=True):
+        fill(index, {"http://a/": " ".join(words("w", 300))}, made)
+    first, second = (index.sketch("http://a/") for index in indexes)
+    assert first is not None
+    assert second is not None
+    assert likeness(first, second, TEXT).resemblance == resemblance

@@ -6,7 +6,7 @@ import weakref
 from typing import ClassVar
 
 import pytest
-from clusterd.queries import moves
+from clusterd.queries import elsewhere, moves
 from clusterd.queries.nearest import Nearest
 from clusterd.queries.nearness import Match
 from clusterd_crawler.sketch import TEXT
@@ -75,3 +75,12 @@ def test_a_page_that_is_gone_is_not_compared_with_each_sweep_anew(site: Site, co
     found = site.lost("http://a.example/0/1-0")["http://a.example/0/1-0"]
     assert found.match is None
     assert counted.reads <= 3 * PAGES
+
+
+def test_what_is_remembered_of_a_large_site_has_a_bound_and_changes_no_answer(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = site.lost()
+    monkeypatch.setattr(moves, "PORTION", 1)
+    monkeypatch.setattr(elsewhere, "REMEMBERED", 1)
+    assert site.lost() == whole

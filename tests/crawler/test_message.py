@@ -208,6 +208,30 @@ def test_unknown_or_impossible_fields_are_refused(body: bytes) -> None:
         decode(framed(body))
 
 
+@pytest.mark.parametrize(
+    ("part", "instead", "says"),
+    [
+        (b"\x01\x03" + struct.pack("<Q", 5), b"\x01\x09" + struct.pack("<Q", 5), "a name of the unknown kind 9"),
+        (b"\x01\x03" + struct.pack("<Q", 5), b"\xff\x01", r"255 names in \d+ bytes"),
+        (b"\x01\0\0\0\0" + b"\xff" * 5, b"\xff" * 5 + b"\x01\0\0\0\0", "the values of a sketch do not ascend"),
+        (b"\x01\0\0\0\0" + b"\xff" * 5, b"\xff" * 10, "the values of a sketch do not ascend"),
+        (b"\x10http", b"\xff" * 9 + b"\x02http", "a varint of more than 64 bits"),
+        (b"\x10http", b"\xff" * 9 + b"\x01http", f"{2**64 - 1} bytes wanted where"),
+    ],
+)
+def test_a_page_that_says_what_cannot_be_is_refused_by_name(part: bytes, instead: bytes, says: str) -> None:
+    body = encode(PAGE)[:-4]
+    assert body.count(part) == 1
+    with pytest.raises(MessageError, match=says):
+        decode(framed(body.replace(part, instead)))
+
+
+@pytest.mark.parametrize("tokens", [-1, 2**64])
+def test_a_number_that_has_no_bytes_is_not_written(tokens: int) -> None:
+    with pytest.raises(WrongInput, match=f"{tokens} is not between 0 and 2"):
+        encode(replace(PAGE, main=replace(PAGE.main, tokens=tokens)))
+
+
 @given(sketches())
 @settings(deadline=None)
 def test_the_core_writes_what_the_fallback_writes(page: Sketch) -> None:

@@ -27,6 +27,15 @@ def test_a_value_of_another_parameter_passes_that_agreed_once(seen: int, goes: b
     assert (key(rules, "page-700?lang=de&view=a") == key(rules, "page-700?lang=de")) is goes
 
 
+def test_where_the_values_seen_are_too_many_to_list_nothing_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [(f"page-{at}?lang={at % 3}{form}", at) for at in range(90) for form in ("", "&view=a")]
+    assert key(learned(pages), "page-700?lang=1&view=a") == key(learned(pages), "page-700?lang=1")
+
+    monkeypatch.setattr("clusterd.learning.trials.attributes.LISTED", 2)
+    rules = learned(pages)
+    assert key(rules, "page-700?lang=1&view=a") != key(rules, "page-700?lang=1")
+
+
 @pytest.mark.parametrize(("differing", "goes"), [("", "abc"), ("a", "abc"), ("c", "ab")])
 def test_a_value_of_the_edited_parameter_goes_of_which_one_in_a_hundred_differs(differing: str, goes: str) -> None:
     """Of all values together one page in 350 may differ: the rare one, of which it was one in seven, is left out."""

@@ -102,6 +102,16 @@ def test_combinations_that_were_not_seen_are_not_covered() -> None:
     assert same(rules, seen + "page1", seen + "page999")
 
 
+def test_combinations_of_which_no_value_has_all_are_no_family() -> None:
+    tabs = ("files", "search", "upload")
+    crawl = media(20, by_combination, tabs)
+    paired = [
+        page for page in crawl if any(f"ns={ns}&tab={tab}" in page[0] for ns, tab in zip(SPACES, tabs, strict=True))
+    ]
+    assert proposed(crawl) > 0
+    assert proposed(paired) == 0
+
+
 def test_random_contents_are_no_family() -> None:
     chance = np.random.default_rng(3)
     for _ in range(30):

@@ -150,6 +150,20 @@ def test_thousands_of_names_cost_no_more_than_some_dozens() -> None:
     assert len(learner.evidence) == 640
 
 
+def test_what_is_no_url_is_no_page_of_a_group() -> None:
+    learner = MirrorLearner("example.com")
+    learner.observe([Page("http://example.com:port/", 1)])
+    assert len(learner.evidence) == 0
+
+
+def test_a_full_group_takes_pages_that_it_has_again_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusterd.learning.mirrors.PAGES", 2)
+    learner = MirrorLearner("example.com")
+    learner.observe(Page(f"http://example.com/{n}", n) for n in (1, 2, 3, 2))
+    assert len(learner.evidence) == 2
+    assert any(url.endswith("/2") for url in learner.evidence.row_of)
+
+
 def test_a_site_is_scheme_and_host() -> None:
     assert site_of("http://127.0.0.1:80/") == "http://127.0.0.1:80"
     assert site_of("https://example.com") == "https://example.com"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from clusterd.learning.koppula.deep_tokens import (
     DeepTokenizer,
+    Pattern,
     candidate_anchors,
     cluster_candidates,
     grow,
@@ -50,6 +51,13 @@ class TestRepresentation:
     def test_what_the_paper_leaves_open_is_settled_as_written(self, url, expected):
         tokens = written(tokenize(url))
         assert {key: value for key, value in tokens.items() if key[:3] not in {"k(1", "k(2"}} == expected
+
+    def test_components_beyond_forty_are_one_and_none_is_lost(self):
+        url = "http://a.org/" + "/".join(map(str, range(50)))
+        parts = split_url(url)
+        assert len(parts.path) == 40
+        assert parts.path[-1] == "/".join(map(str, range(39, 50)))
+        assert parts.text() == url
 
     def test_an_order_of_query_keys_is_not_part_of_the_function(self):
         assert tokenize("http://a.org/?x=1&y=2") == tokenize("http://a.org/?y=2&x=1")
@@ -164,6 +172,15 @@ class TestDeepTokens:
         urls = [f"http://a.com/_item-{100019 + 7 * number}" for number in range(30)]
         deep = DeepTokenizer.learn(map(tokenize, urls)).cut(tokenize(urls[0]))
         assert list(deep.values()) == ["http", "a.com", "_", "item", "-", "100019"]
+
+    def test_tokens_without_the_anchor_of_the_others_are_of_no_child(self):
+        tree = grow([*(f"item-{number}" for number in range(36)), "_1", "_2", "_3"])
+        assert levels(tree)[:2] == [["*"], ["item-*"]]
+
+    def test_a_pattern_without_a_star_cuts_its_own_token_alone(self):
+        pattern = Pattern(("item", "-", "new"))
+        assert pattern.cut("item-new") == ("item", "-", "new")
+        assert pattern.cut("item-newer") is None
 
     def test_a_key_with_few_tokens_stays_whole(self):
         assert levels(grow(FIGURE_2)) == [["*"]]

@@ -252,6 +252,14 @@ def test_what_a_rule_adds_must_be_right_in_six_of_ten_merges(right, wrong, preci
     assert _worth(Trial(20, 0, right, wrong), Proposal((), ()), precision) == worth
 
 
+def part(i: int, j: int):
+    """A deep token of a query value, counted from both ends."""
+    return (*slot("t")[:3], i, j)
+
+
+PARTS = ((part(1, 3), "a"), (part(2, 2), "-"), (part(3, 1), ANY))
+
+
 class TestPublished:
     def test_a_reference_moves_a_value_from_the_query_to_the_path(self):
         (found,) = [learn(host, clusters, 0) for host, clusters in clusters_of(wiki()).items()]
@@ -278,6 +286,26 @@ class TestPublished:
     def test_what_is_asked_of_a_replaced_component_is_asked_once(self):
         rule = published("a.test", ((FIRST, "x"),), ((FIRST, Change("set", ANY)),))
         assert [condition.values for condition in rule.context] == [("x",)]
+
+    def test_a_part_of_a_query_value_is_edited(self):
+        rule = published("a.test", PARTS, ((part(3, 1), Change("lower")),))
+        rules = RuleSet("a.test", 1, (rule,))
+        assert key_under(rules, "http://a.test/p?t=a-XY")[0] == "http://a.test/p?t=a-xy"
+        assert key_under(rules, "http://a.test/p?t=b-XY")[0] == "http://a.test/p?t=b-XY"
+
+    @pytest.mark.parametrize(
+        ("context", "changes"),
+        [
+            (PARTS, ((part(1, 3), Change("set", "q")),)),  # a literal part has no number in a pattern
+            ((), ((part(3, 1), Change("set", ANY)),)),  # nor has one of which the context says nothing
+            (PARTS, ((part(1, 2), Change("lower")),)),
+            (PARTS, ((slot("u"), Change("copy", source=part(1, 3))),)),
+            (((part(1, 2), ANY), (part(2, 1), ANY)), ((part(1, 2), Change("lower")),)),  # "**" is one star
+            ((), ((slot("a"), Change("copy", source=slot("b"))), (slot("c"), Change("copy", source=slot("a"))))),
+        ],
+    )
+    def test_what_has_no_key_or_reads_what_is_written_is_not_published(self, context, changes):
+        assert published("a.test", context, changes) is None
 
     def test_measuring_no_rules_saves_nothing(self):
         _, test = halves(clusters_of(forum()), 0.5, 0)

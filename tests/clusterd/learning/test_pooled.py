@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
 from clusterd.learning.edits.edit import DropUnordered
 from clusterd.learning.evidence.columns import Evidence
 from clusterd.learning.evidence.snapshot import Snapshot
@@ -48,6 +49,12 @@ def snapshot_of(paths: list[tuple[str, int]]) -> Snapshot:
 def test_the_pool_is_what_does_not_matter() -> None:
     names = Counter({(name, 1): 50 for name in (*TAGS, "page")})
     assert set(*pools(snapshot_of(tagged(600)), names)) == {(tag, 1) for tag in TAGS}
+
+
+def test_of_very_many_pages_those_of_some_keys_tell_what_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusterd.learning.trials.pooled.PAGES", 800)
+    names = Counter({(name, 1): 50 for name in (*TAGS, "page")})
+    assert set(*pools(snapshot_of(tagged(1200)), names)) == {(tag, 1) for tag in TAGS}
 
 
 def test_tags_of_which_urls_bear_any_are_dropped_and_the_page_is_kept() -> None:

@@ -150,20 +150,16 @@ def _clean(found: _Combinations) -> Flags | None:
 
 def _closed(found: _Combinations, wanted: Flags) -> Flags | None:
     """Return the combinations where they are all that their values can form, else those of the fullest values."""
-    for _ in range(len(found.values) + 1):
-        if not wanted.any():
-            return None
-        sizes = [len(distinct(numbers[wanted])) for numbers in found.values]
-        possible = int(np.prod(sizes))
-        if possible == np.count_nonzero(wanted):
-            return wanted
-        # Leave out the values that form fewer combinations than they could.
-        for numbers, own in zip(found.values, sizes, strict=True):
-            formed = np.bincount(numbers[wanted], minlength=int(numbers.max()) + 1)
-            full = (formed == possible // own)[numbers]
-            if (wanted & full).any():
-                wanted = wanted & full
-                break
-        else:
-            return None
+    if not wanted.any():
+        return None
+    sizes = [len(distinct(numbers[wanted])) for numbers in found.values]
+    possible = int(np.prod(sizes))
+    if possible == np.count_nonzero(wanted):
+        return wanted
+    # Leave out the values that form fewer combinations than they could: the others form all of theirs.
+    for numbers, own in zip(found.values, sizes, strict=True):
+        formed = np.bincount(numbers[wanted], minlength=int(numbers.max()) + 1)
+        full: Flags = wanted & (formed == possible // own)[numbers]
+        if full.any():
+            return full
     return None

@@ -151,10 +151,7 @@ def _refine(node: PatternTree, members: list[_Member], depth: int) -> None:
     if depth >= MAX_DEPTH or len(members) < MIN_NODE:
         return
     for chosen in _children(members, select_anchors(members)):
-        pattern = _pattern_of(chosen[0])
-        if pattern.parts == node.pattern.parts:
-            continue
-        child = PatternTree(pattern, len(chosen))
+        child = PatternTree(_pattern_of(chosen[0]), len(chosen))  # of an anchor more than the node's pattern
         node.children.append(child)
         _refine(child, chosen, depth + 1)
     node.children.sort(key=lambda child: (-child.size, child.pattern.text))
@@ -277,8 +274,6 @@ class DeepTokenizer:
 
     def cut(self, tokens: Tokens) -> Tokens:
         """Return the URL with deep tokens in the place of the components that a pattern cuts (A9: x, y stay)."""
-        if not self._patterns:
-            return tokens
         deep: Tokens = {}
         for slot, value in tokens.items():
             pieces = self._cut(place_of(slot), value)

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 from clusterd.learning.koppula.columns import SMALL, Columns
-from clusterd.learning.koppula.generalize import ANY, Context
+from clusterd.learning.koppula.generalize import STAR, Context
 from clusterd.learning.koppula.pairwise import DELETE, Change, Transformation
 from clusterd.learning.koppula.proposals import KEEP
 from clusterd.learning.koppula.tokenize import Slot, split_url
@@ -21,7 +21,6 @@ def component(place: int) -> Slot:
     return ("", place + 2, 0, 0, 0)
 
 
-STAR = Change("set", ANY)
 FEW: list[Context] = [((component(1), "x"), (component(2), "y")), ((key("a"), "1"), (key("b"), "2"))]
 RULES: list[Transformation] = [
     ((key("a"), DELETE),),

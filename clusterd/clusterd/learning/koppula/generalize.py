@@ -36,6 +36,8 @@ MAX_KEYS = 64
 MAX_RANKED = 256
 #: Tests of a generalized context besides a literal value.
 ANY, ABSENT = "*", None
+#: What stands for any value where values do not matter.
+STAR = Change("set", ANY)
 
 Context = tuple[tuple[Slot, str | None], ...]
 
@@ -127,7 +129,7 @@ def shape(changes: Transformation, context: Iterable[Slot]) -> Transformation:
     literals = {slot for slot, change in changes if change.op == "set"}.intersection(context)
     if not literals:
         return changes
-    return tuple([(slot, Change("set", ANY) if slot in literals else change) for slot, change in changes])
+    return tuple([(slot, STAR if slot in literals else change) for slot, change in changes])
 
 
 def _viewed(rules: Sequence[PairwiseRule]) -> list[_Example]:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from random import Random
 
 from clusterd.learning.koppula.deep_tokens import DeepTokenizer
-from clusterd.learning.koppula.generalize import ANY, Context, GeneralRule, generalize
+from clusterd.learning.koppula.generalize import ANY, STAR, Context, GeneralRule, generalize
 from clusterd.learning.koppula.pairwise import DELETE, Change, Transformation, common_ends
 from clusterd.learning.koppula.paths import Path
 from clusterd.learning.koppula.publish import published
@@ -136,10 +136,9 @@ def _wildcards(mine: Path, theirs: Path) -> Sequence[Transformation]:
 
 @lru_cache(maxsize=1024)
 def _stars(places: tuple[int, ...], depth: int) -> Sequence[Transformation]:
-    star = Change("set", ANY)
     return (
-        tuple((("", n + 3, 0, 0, 0), star) for n in places),
-        tuple((("", 0, depth - n, 0, 0), star) for n in places),
+        tuple((("", n + 3, 0, 0, 0), STAR) for n in places),
+        tuple((("", 0, depth - n, 0, 0), STAR) for n in places),
     )
 
 

@@ -14,14 +14,11 @@ from collections.abc import Iterable, Mapping
 from clusterd_crawler.rule_language.conditions import deep_spans
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
 
-from clusterd.learning.koppula.generalize import ANY, Context
+from clusterd.learning.koppula.generalize import ANY, STAR, Context
 from clusterd.learning.koppula.pairwise import DELETE, Change, Transformation
 from clusterd.learning.koppula.tokenize import Slot, key_of, whole
 
 _DeepTests = dict[Slot, str | None]
-
-#: What stands for any value of a component whose values do not matter.
-REPLACE = Change("set", ANY)
 
 
 def published(host: str, context: Context, changes: Transformation) -> Rule | None:
@@ -56,9 +53,7 @@ def _replaced(context: Context, changes: Transformation) -> list[tuple[Slot, str
     """
     said = {slot for slot, _ in context}
     return [
-        (slot, ANY)
-        for slot, change in changes
-        if change == REPLACE and not slot[0] and not slot[3] and slot not in said
+        (slot, ANY) for slot, change in changes if change == STAR and not slot[0] and not slot[3] and slot not in said
     ]
 
 

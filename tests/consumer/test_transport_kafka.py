@@ -30,6 +30,7 @@ from kafka.errors import (
 
 from tests.conftest import needs_kafka
 from tests.consumer.kafka_members import drain, transport
+from tests.consumer.worker_bench import PATIENT
 from tests.services import kafka_broker
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.redis_server import free_port
@@ -272,7 +273,7 @@ def generation(member: KafkaTransport) -> int:
 
 def test_a_join_that_ends_between_two_polls_is_not_asked_for_again(kafka_bootstrap: str, prefix: str) -> None:
     """The member that leads the group would make all the others join once more."""
-    member = transport(kafka_bootstrap, prefix.rstrip(":"), session_timeout=20)
+    member = transport(kafka_bootstrap, prefix.rstrip(":"), session_timeout=PATIENT)
     member.publish(topics.SKETCHES, b"a", b"1")
     member.flush(10)
     assert len(drain(member, 1)) == 1
@@ -292,7 +293,7 @@ def test_a_join_that_ends_between_two_polls_is_not_asked_for_again(kafka_bootstr
 def test_nothing_is_a_member_s_while_it_waits_for_the_others_to_join(kafka_bootstrap: str, prefix: str) -> None:
     """They may have what was its own before it hears of that, and it would tell the store an older position."""
     name = prefix.rstrip(":")
-    one, other = (transport(kafka_bootstrap, name, session_timeout=20) for _ in range(2))
+    one, other = (transport(kafka_bootstrap, name, session_timeout=PATIENT) for _ in range(2))
 
     def shared() -> bool:
         for member in (one, other):
@@ -320,7 +321,7 @@ def test_a_member_joins_once_however_late_its_topic_s_metadata_come(
         await refresh(cluster, node_id)
 
     monkeypatch.setattr(ClusterMetadata, "refresh_metadata", late)
-    member = transport(kafka_bootstrap, prefix.rstrip(":"), session_timeout=20)
+    member = transport(kafka_bootstrap, prefix.rstrip(":"), session_timeout=PATIENT)
     member.publish(topics.SKETCHES, b"a", b"1")
     member.flush(10)
     assert len(drain(member, 1)) == 1

@@ -16,6 +16,7 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from tests.consumer.kafka_members import drain, transport
+from tests.consumer.worker_bench import PATIENT
 from tests.services.kafka_broker import ROOT
 from tests.services.waiting import wait_until
 
@@ -117,7 +118,7 @@ def test_a_topic_that_is_made_anew_under_its_reader_is_read_from_its_beginning(
     kafka_bootstrap: str, prefix: str
 ) -> None:
     name = prefix.rstrip(":")
-    member = transport(kafka_bootstrap, name, session_timeout=20)
+    member = transport(kafka_bootstrap, name, session_timeout=PATIENT)
     for n in range(10):
         member.publish(topics.SKETCHES, b"k", b"old %d" % n)
     member.flush(10)

@@ -179,16 +179,25 @@ RULES = [
     (((("", 0, 1, 0, 0), "index.html"),), ((("", 0, 1, 0, 0), Change("set", "")),)),
     (((("", 3, 0, 0, 0), "y"),), ((("", 0, 0, 0, 0), Change("family")),)),
     (((slot("p"), ANY), (slot("q"), None)), ((slot("q"), Change("copy", source=slot("p"))), (slot("p"), DELETE))),
+    ((), ((FIRST, DELETE), (("", 4, 0, 0, 0), DELETE), (slot("sid"), DELETE))),
 ]
-URLS = st.builds(
-    lambda path, query: "http://a.test/" + "/".join(path) + ("?" + "&".join(query) if query else ""),
-    st.lists(st.sampled_from(["x", "y", "z", "index.html"]), max_size=3),
-    st.lists(
-        st.sampled_from(["sid=1", "sid=2", "mode=a", "mode=b", "p=1", "p=2", "q=1"]),
-        max_size=3,
-        unique_by=lambda q: q[0],
-    ),
-)
+PATHS = st.lists(st.sampled_from(["x", "y", "z", "index.html"]), max_size=3)
+A_PAIR = st.sampled_from(["sid=1", "sid=2", "mode=a", "mode=b", "p=1", "p=2", "q=1"])
+
+
+def url_of(path: list[str], query: list[str]) -> str:
+    return "http://a.test/" + "/".join(path) + ("?" + "&".join(query) if query else "")
+
+
+URLS = st.builds(url_of, PATHS, st.lists(A_PAIR, max_size=3, unique_by=lambda pair: pair[0]))
+#: Of which a key may be repeated, in any order of its values.
+REPEATING = st.builds(url_of, PATHS, st.lists(A_PAIR, max_size=5))
+OF_REPEATED = [
+    *RULES[:3],
+    ((), ((KEEP, Change("keep", "p&q")),)),
+    ((), ((("?p", 2, 0, 0, 0), DELETE),)),
+    (((("?p", 2, 0, 0, 0), ANY),), ((slot("sid"), DELETE),)),
+]
 
 
 class TestEngines:
@@ -196,7 +205,21 @@ class TestEngines:
     @settings(deadline=None, max_examples=200)
     def test_columns_group_as_published_keys_do(self, urls, said):
         """The learner tries rules on columns; the crawl applies them to URLs. Both must make the same groups."""
-        context, changes = said
+        once, settled = self.groups(urls, *said)
+        # A crawl applies a rule until nothing changes, the learner once: groups may only be wider.
+        assert all(any(group <= wider for wider in settled) for group in once)
+        if not any(change.op == "delete" and not place[0] for place, change in said[1]):
+            assert once == settled
+
+    @given(st.lists(REPEATING, min_size=2, max_size=12, unique=True), st.sampled_from(OF_REPEATED))
+    @settings(deadline=None, max_examples=200)
+    def test_a_key_that_is_there_several_times_goes_and_stays_as_in_a_crawl(self, urls, said):
+        once, settled = self.groups(urls, *said)
+        assert once == settled
+
+    @staticmethod
+    def groups(urls, context, changes):
+        """Return which URLs a rule makes one on columns, and in a crawl."""
         rule = published("a.test", context, changes)
         # The order of query keys is no part of a URL here (definition 1): compare sorted ones.
         urls = list(dict.fromkeys(split_url(url).text(sort=True) for url in urls))
@@ -207,12 +230,7 @@ class TestEngines:
             by_columns[int(columns.total[number])].add(url)
             key = key_under(RuleSet("a.test", 1, (rule,)), url)[0]
             by_keys[key if key.startswith("family") else split_url(key).text(sort=True)].add(url)
-        once = {frozenset(group) for group in by_columns.values()}
-        settled = {frozenset(group) for group in by_keys.values()}
-        # A crawl applies a rule until nothing changes, the learner once: groups may only be wider.
-        assert all(any(group <= wider for wider in settled) for group in once)
-        if not any(change.op == "delete" and not place[0] for place, change in changes):
-            assert once == settled
+        return {frozenset(group) for group in by_columns.values()}, {frozenset(group) for group in by_keys.values()}
 
     @given(st.lists(st.tuples(URLS, st.integers(0, 3)), min_size=2, max_size=14, unique_by=lambda row: row[0]))
     @settings(deadline=None, max_examples=150)
@@ -282,6 +300,21 @@ class TestPublished:
         rules = RuleSet("a.test", 1, (published("a.test", (), changes),))
         keys = Columns([split_url(key_under(rules, url)[0]) for url in urls], range(len(urls)))
         assert columns.total.tolist() == keys.total.tolist()
+
+    @pytest.mark.parametrize(
+        ("slots", "left"),
+        [
+            ((("", 3, 4, 0, 0), ("", 4, 3, 0, 0)), "p/q"),
+            ((("", 3, 0, 0, 0), ("", 4, 0, 0, 0)), "p/q"),
+            ((("", 0, 4, 0, 0), ("", 0, 3, 0, 0)), "p/q"),
+            ((("", 0, 1, 0, 0), ("", 0, 2, 0, 0)), "en/us"),
+            ((("", 3, 0, 0, 0), ("", 0, 1, 0, 0)), "us/p"),
+        ],
+    )
+    def test_no_deletion_moves_what_another_takes(self, slots, left):
+        of_depth = ((("", 3, 4, 0, 0), "en"), (("", 6, 1, 0, 0), "q"))  # what is left is not edited again
+        rules = RuleSet("a.test", 1, (published("a.test", of_depth, tuple((slot, DELETE) for slot in slots)),))
+        assert key_under(rules, "http://a.test/en/us/p/q")[0] == f"http://a.test/{left}"
 
     def test_what_is_asked_of_a_replaced_component_is_asked_once(self):
         rule = published("a.test", ((FIRST, "x"),), ((FIRST, Change("set", ANY)),))

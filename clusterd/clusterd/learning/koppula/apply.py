@@ -40,12 +40,17 @@ def matches(context: Context, tokens: Tokens) -> bool:
 
 
 def changed_tokens(changes: Transformation, tokens: Tokens) -> Tokens | None:
-    """Apply a transformation; deletions first, so that an addition may take a deleted key's place."""
+    """Apply a transformation; deletions first, so that an addition may take a deleted key's place.
+
+    With a query key go those of its name behind it: they move up, and a crawl applies a rule until nothing changes.
+    """
     depth = components_of(tokens)
     changed = dict(tokens)
     for slot, change in changes:
         if change.op == "delete":
-            changed.pop(located(slot, depth), None)
+            gone = located(slot, depth)
+            while changed.pop(gone, None) is not None and gone[0] and not gone[3]:
+                gone = (gone[0], gone[1] + 1, *gone[2:])
     for slot, change in changes:
         if change.op == "delete":
             continue

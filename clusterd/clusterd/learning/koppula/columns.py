@@ -4,8 +4,12 @@ A URL is a function from keys to values (definition 1), so its hash is the sum o
 query pair: what a rule deletes is subtracted, whatever the order of the keys. Cost of a trial: O(n log n) for n URLs
 with a small constant (about 100 ns a URL).
 
-Layout: one row a URL; ``paths`` numbers distinct paths, ``columns[name]`` holds the number of the value (-1 absent) and
-``hashes[name]`` the 64-bit hash of the pair (0 absent). Names beyond `MAX_NAMES` are one column that no rule names.
+A trial says what a crawl would make of the URLs, which applies a rule until nothing changes: of a key that is there
+several times a deletion takes all.
+
+Layout: one row a URL; ``paths`` numbers distinct paths, ``columns[name]`` holds the number of the first value (-1
+absent) and ``hashes[name]`` the sum of the pairs' 64-bit hashes (0 absent). Names beyond `MAX_NAMES` are one column
+that no rule names.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.koppula.apply import changed_tokens, matches
 from clusterd.learning.koppula.deep_tokens import DeepTokenizer
-from clusterd.learning.koppula.generalize import ABSENT, ANY, Context
+from clusterd.learning.koppula.generalize import ABSENT, ANY, Context, standing
 from clusterd.learning.koppula.pairwise import Transformation
 from clusterd.learning.koppula.paths import ROOT, Hashes, Mask, Numbers, PathTable
 from clusterd.learning.koppula.tokenize import Slot, UrlParts, join, tokenize
@@ -71,6 +75,7 @@ class Columns:
         self.columns: dict[str, Numbers] = {}
         self.hashes: dict[str, Hashes] = {}
         self.rest: Hashes = np.zeros(self.size, dtype=np.uint64)
+        #: Row → the pairs whose value no column tells: further ones of a key, and those that have no column.
         self._others: dict[int, list[tuple[str, str]]] = {}
         self._fill(urls)
         self._paths.keep_tried()
@@ -95,7 +100,7 @@ class Columns:
             for name, value in parts.query:
                 cell = cells.get(name)
                 if cell is None or (cell[0] and cell[0][-1] == row):
-                    self._set_other(row, name, value)
+                    self._others.setdefault(row, []).append((name, value))
                     continue
                 rows, numbers, hashes, known = cell
                 rows.append(row)
@@ -109,6 +114,9 @@ class Columns:
             self.hashes[name] = np.zeros(self.size, dtype=np.uint64)
             self.columns[name][rows] = numbers
             self.hashes[name][rows] = np.array(hashes, dtype=np.uint64)[numbers]
+        for row, pairs in self._others.items():
+            for name, value in pairs:
+                self._add(row, name, value)
 
     def _value(self, name: str, value: str) -> int:
         known = self.values[name]
@@ -123,13 +131,13 @@ class Columns:
             column = self.columns.get(name)
             if column is not None and column[row] < 0:
                 column[row] = self._value(name, value)
-                self.hashes[name][row] = hash_of(f"{name}={value}")
             else:
-                self._set_other(row, name, value)
+                self._others.setdefault(row, []).append((name, value))
+            self._add(row, name, value)
 
-    def _set_other(self, row: int, name: str, value: str) -> None:
-        self.rest[row] = np.uint64((int(self.rest[row]) + hash_of(f"{name}={value}")) % 2**64)
-        self._others.setdefault(row, []).append((name, value))
+    def _add(self, row: int, name: str, value: str) -> None:
+        hashes = self.hashes.get(name, self.rest)
+        hashes[row] = (int(hashes[row]) + hash_of(f"{name}={value}")) % 2**64
 
     def _sum(self) -> Hashes:
         total = self._paths.hashes()[self.path] + self.rest
@@ -149,7 +157,7 @@ class Columns:
         if of_path:
             rows &= self._paths.fitting(of_path)[self.path]
         for slot, test in context:
-            if slot[0] and not slot[3]:
+            if slot[0] and slot[1] == 1 and not slot[3]:
                 rows &= self._query_mask(slot[0][1:], test)
         return rows
 
@@ -190,6 +198,7 @@ class Columns:
 
     def trial(self, context: Context, changes: Transformation) -> Trial:
         """Say what a rule would do to the rows as they are."""
+        context = standing(context, changes)
         covered = self.mask(context)
         rows = np.flatnonzero(covered)
         if _is_plain(context, changes):
@@ -213,6 +222,7 @@ class Columns:
 
     def take(self, context: Context, changes: Transformation) -> None:
         """Apply a rule for good."""
+        context = standing(context, changes)
         rows = np.flatnonzero(self.mask(context))
         if not _is_plain(context, changes):
             for row, changed in self._rewritten(context, changes, rows)[2].items():
@@ -234,9 +244,10 @@ class Columns:
             self.hashes[name][rows] = 0
         if rest:
             self.rest[rows] = 0
-            if self._others:
-                cleared = set(rows.tolist())
-                self._others = {row: pairs for row, pairs in self._others.items() if row not in cleared}
+        for row in self._others.keys() & rows.tolist() if self._others else ():
+            pairs = self._others.pop(row)
+            if left := [pair for pair in pairs if pair[0] not in names and (pair[0] in self.columns or not rest)]:
+                self._others[row] = left
 
     def _judged(self, before: tuple[int, int], after: Hashes, clusters: Numbers, rows: Mask) -> Trial:
         """Count the merges that a partition makes beyond the one before, and those that join different clusters."""
@@ -316,11 +327,10 @@ def _lengths(starts: Numbers, end: int) -> Numbers:
 
 def _is_plain(context: Context, changes: Transformation) -> bool:
     """Whether a rule only drops query keys and edits whole components: what columns do at once."""
-    for slot, _ in context:
-        if slot[3]:
-            return False
+    if any(slot[3] or (slot[0] and slot[1] > 1) for slot, _ in (*context, *changes)):
+        return False
     for slot, change in changes:
-        if slot[3] or (change.op not in DROPS and (change.op != "set" or slot[0])):
+        if change.op not in DROPS and (change.op != "set" or slot[0]):
             return False
         if change.op == "set" and change.value != ANY and slot[1] and slot[2] and not _is_said(slot, context):
             return False

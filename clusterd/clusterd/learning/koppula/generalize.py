@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
 
-from clusterd.learning.koppula.pairwise import Change, PairwiseRule, Transformation
+from clusterd.learning.koppula.pairwise import DELETE, Change, PairwiseRule, Transformation
 from clusterd.learning.koppula.tokenize import Slot, View, in_view, slots_of
 
 MAJORITY, THRESHOLD = 0.5, 3
@@ -40,6 +40,23 @@ ANY, ABSENT = "*", None
 STAR = Change("set", ANY)
 
 Context = tuple[tuple[Slot, str | None], ...]
+
+
+def standing(context: Context, changes: Transformation) -> Context:
+    """Return a rule's context with what its transformation takes for granted: that its path components are there.
+
+    An edit of any value would append a component that is missing, and of several changes those that can would be made.
+    """
+    if len(changes) == 1 and changes[0][1] != STAR:
+        return context
+    said = {slot for slot, _ in context}
+    return context + tuple(
+        [
+            (slot, ANY)
+            for slot, change in changes
+            if change in {STAR, DELETE} and not slot[0] and not slot[3] and slot not in said
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)

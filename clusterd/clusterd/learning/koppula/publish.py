@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from clusterd_crawler.rule_language.conditions import deep_spans
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
 
-from clusterd.learning.koppula.generalize import ANY, STAR, Context
+from clusterd.learning.koppula.generalize import ANY, Context, standing
 from clusterd.learning.koppula.pairwise import DELETE, Change, Transformation
 from clusterd.learning.koppula.tokenize import Slot, key_of, whole
 
@@ -23,12 +23,12 @@ _DeepTests = dict[Slot, str | None]
 
 def published(host: str, context: Context, changes: Transformation) -> Rule | None:
     """Return the rule without its figures, or None where it cannot be expressed."""
-    wholes, deep = _sorted_out(context)
+    wholes, deep = _sorted_out(standing(context, changes))
     patterns = {slot: _pattern(tests) for slot, tests in deep.items()}
     edits = _edits(changes, {slot for slot, _ in wholes} | set(patterns), deep, patterns)
     if not edits:
         return None
-    conditions = [_condition(slot, test) for slot, test in (*wholes, *_replaced(context, changes))]
+    conditions = [_condition(slot, test) for slot, test in wholes]
     conditions += [Condition(key_of(slot), "like", (pattern,)) for slot, pattern in patterns.items()]
     told = tuple(conditions)
     return Rule(id=rule_id(host, told, edits), host=host, context=told, transformation=edits)
@@ -44,17 +44,6 @@ def _sorted_out(context: Context) -> tuple[list[tuple[Slot, str | None]], dict[S
         elif slot[0] or slot[1] not in {1, 2}:
             wholes.append((slot, test))
     return wholes, deep
-
-
-def _replaced(context: Context, changes: Transformation) -> list[tuple[Slot, str | None]]:
-    """Return that the components are there of which any value is replaced: an edit would append one that is not.
-
-    A trial edits no path that lacks one of them (`paths.places_of`).
-    """
-    said = {slot for slot, _ in context}
-    return [
-        (slot, ANY) for slot, change in changes if change == STAR and not slot[0] and not slot[3] and slot not in said
-    ]
 
 
 def _condition(slot: Slot, test: str | None) -> Condition:
@@ -89,7 +78,7 @@ def _edits(
         if edit is None:
             return ()
         if change.op == "delete":
-            deleted.append((-max(slot[1], slot[2]) if not slot[0] else 0, edit))
+            deleted.append((-(slot[1] or slot[2]) if not slot[0] else 0, edit))
         else:
             written.append((slot[1] if not slot[0] else 0, edit))
     deleted = _not_replaced(written, deleted)

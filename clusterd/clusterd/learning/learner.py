@@ -22,14 +22,14 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.rules import Identity, Rule, RuleSet, rule_id
+from clusterd_crawler.rules import Condition, Edit, Identity, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.urls import Url, canonical, parse
 
 from clusterd.learning.candidates import Candidate, proposals
 from clusterd.learning.contract import Page
 from clusterd.learning.edits.aliases import Alias
 from clusterd.learning.edits.deep import Cut
-from clusterd.learning.edits.edit import CandidateEdit, Replace
+from clusterd.learning.edits.edit import CandidateEdit, Replace, movers
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
 from clusterd.learning.edits.references import Reference
 from clusterd.learning.evidence.columns import Evidence, Flags, Novelty
@@ -194,11 +194,18 @@ class Learner:
                 failed.append((edit, prior, accepted, left - (accepted - before)))
             judged = failed
 
+    def _unmoved(self, transformation: tuple[Edit, ...]) -> list[Condition]:
+        """Return that no parameter takes the place of a deleted one, where pages have shown such."""
+        gone = [
+            (edit.key.name, edit.key.occurrence) for edit in transformation if edit.op == "delete" and edit.key.name
+        ]
+        return [Condition(Key(*key), "absent") for key in movers(gone, self.evidence.columns)]
+
     def _rule(self, proposal: Proposal, at: int, shows: int) -> Rule:
         # In one order, by whichever key the context was narrowed first: another order would be another rule.
         conditions = sorted(proposal.conditions, key=lambda known: (known.test in {"only", "depth"}, known.key))
-        context = tuple(dict.fromkeys((*proposal.edit.needs, *conditions)))
         transformation = proposal.edit.transformation
+        context = tuple(dict.fromkeys((*proposal.edit.needs, *conditions, *self._unmoved(transformation))))
         outcome = proposal.outcome
         crawl = proposal.edit.crawl if isinstance(proposal.edit, Exhausted) else ""
         return Rule(

@@ -7,7 +7,7 @@ so that the next candidate is judged on top of it (joint tests). What it does to
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,6 +52,28 @@ class CandidateEdit(Protocol):
         ...
 
 
+def movers(own: Iterable[ColumnKey], known: Container[ColumnKey]) -> list[ColumnKey]:
+    """Return the parameters that take the place of deleted ones: less the first ``a`` of two, the second is the first.
+
+    A page that has one is no page of the deletion: what is left would be read as another page's URL, and edited again.
+
+    >>> movers([("a", 1), ("b", 1), ("b", 2)], {("a", 1), ("a", 2), ("b", 1), ("b", 2)})
+    [('a', 2)]
+    """
+    gone = set(own)
+    behind = sorted({(name, occurrence + 1) for name, occurrence in gone} - gone)
+    return [key for key in behind if key in known]
+
+
+def having(snapshot: Snapshot, keys: Iterable[ColumnKey]) -> Flags:
+    """Return the rows that have one of the parameters."""
+    found = np.zeros(len(snapshot), np.bool_)
+    for key in keys:
+        column = snapshot.columns[key]
+        found[column.rows[column.alive]] = True
+    return found
+
+
 def chosen_of(column: LiveColumn, rows: Flags) -> Flags:
     """Return which entries of a column are of the given rows."""
     chosen: Flags = column.alive & rows[column.rows]
@@ -67,17 +89,12 @@ class Drop:
 
     @property
     def transformation(self) -> tuple[Edit, ...]:
-        """The deletions; of repeated keys the last first, so that the numbers of the others stay."""
-        ordered = sorted(self.own, key=lambda key: (key[0], -key[1]))
-        return tuple(Edit(Key(name, occurrence), "delete") for name, occurrence in ordered)
+        """The deletions."""
+        return deletions(self.own)
 
     def rows(self, snapshot: Snapshot) -> Flags:
-        """Return the rows that have one of the parameters."""
-        found = np.zeros(len(snapshot), np.bool_)
-        for key in self.own:
-            column = snapshot.columns[key]
-            found[column.rows[column.alive]] = True
-        return found
+        """Return the rows that have one of the parameters, and none that would take its place."""
+        return having(snapshot, self.own) & ~having(snapshot, movers(self.own, snapshot.columns))
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Subtract the parameters' hashes and exchange the shapes'."""
@@ -111,11 +128,12 @@ class DropUnordered(Drop):
     @property
     def transformation(self) -> tuple[Edit, ...]:
         """The deletions, then the order."""
-        return (*Drop(self.own).transformation, Edit(Key(), "sort"))
+        return (*deletions(self.own), Edit(Key(), "sort"))
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows that have one of the parameters, or whose parameters are not in order."""
-        return reshaped(snapshot, self._shapes(snapshot))
+        changed = reshaped(snapshot, self._shapes(snapshot))
+        return changed & ~having(snapshot, movers(self.own, snapshot.columns))
 
     def _shapes(self, snapshot: Snapshot) -> Hashes:
         return snapshot.evidence.shapes.hashes_left(self.own, in_order=True)
@@ -311,7 +329,7 @@ class Both:
         items = snapshot.evidence.paths.items
         meant = np.array([path.rpartition("/")[2] in ends for path in items], np.bool_)
         changed: Flags = (self.path.rows(snapshot) | self.query.rows(snapshot)) & meant[snapshot.path]
-        return changed
+        return changed & ~having(snapshot, movers(self.own, snapshot.columns))
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Add up what both change: they touch different parts of the sum."""
@@ -322,6 +340,12 @@ class Both:
         """Make both edits of the given rows."""
         self.path.commit(snapshot, rows)
         self.query.commit(snapshot, rows)
+
+
+def deletions(own: Iterable[ColumnKey]) -> tuple[Edit, ...]:
+    """Return the deletions of parameters; of repeated ones the last first, so that the numbers of the others stay."""
+    ordered = sorted(own, key=lambda key: (key[0], -key[1]))
+    return tuple(Edit(Key(name, occurrence), "delete") for name, occurrence in ordered)
 
 
 def shortened(before: int, after: int) -> tuple[Edit, ...]:

@@ -18,7 +18,7 @@ import numpy as np
 from clusterd_crawler.rule_language.edits import as_component
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
-from clusterd.learning.edits.edit import shortened
+from clusterd.learning.edits.edit import deletions, shortened
 from clusterd.learning.edits.proposing import by_plain_pages
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, path_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
@@ -68,7 +68,7 @@ class PathReference:
         return (
             *edits,
             *shortened(len(before), len(self.parts)),
-            *(Edit(Key(*key), "delete") for key in sorted(self.shape)),
+            *deletions(self.shape),
         )
 
     @property

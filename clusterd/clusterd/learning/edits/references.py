@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits.edit import chosen_of, renumber, reshape
+from clusterd.learning.edits.edit import chosen_of, deletions, having, movers, renumber, reshape
 from clusterd.learning.edits.proposing import is_plain
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, without
@@ -58,7 +58,7 @@ class Reference:
     @property
     def transformation(self) -> tuple[Edit, ...]:
         """The deletions, then the reference."""
-        gone = tuple(Edit(Key(*key), "delete") for key, _ in self.dropped)
+        gone = deletions(key for key, _ in self.dropped)
         source = Key(self.source[0], self.source[1], deep=self.part)
         return (*gone, Edit(Key(*self.target), "copy", source=source))
 
@@ -72,7 +72,7 @@ class Reference:
         for key, text in self.dropped:
             found &= snapshot.values(key) == snapshot.columns[key].column.numbers.get(text, -1)
         found[snapshot.columns[self.target].rows] = False
-        return found
+        return found & ~having(snapshot, movers([key for key, _ in self.dropped], snapshot.columns))
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Take the fixed parameters' hashes away, add the target's, exchange the shapes'."""

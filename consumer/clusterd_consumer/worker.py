@@ -14,8 +14,9 @@ found applied (`Record.again`), and is handed on after all. When nothing arrives
 to others, the position catches up.
 
 Before every attempt to apply, the store's position is compared with the one that it was last told. A store that came
-back without its last second, or from a backup, remembers less; then reading goes on from what it remembers. A restart
-that falls between the look and the write is met by the write as an error (a store takes longer to come back than that).
+back without its last second, or from a backup, remembers less; then reading goes on from what it remembers. What falls
+between the look and the write, the write meets: a store moves a position only from the one that it was last told. So a
+worker that stood still meanwhile, and lost its partitions to others, puts none of theirs back.
 
 What goes wrong: a record that cannot be applied is found by applying the batch one by one, and becomes a dead letter
 (one bad page never stops a partition). A store or a log that does not answer is asked again with growing pauses, for as
@@ -36,7 +37,7 @@ from clusterd_crawler.sketch import Sketch
 
 from clusterd_consumer.dead_letters import DeadLetters
 from clusterd_consumer.insisting import Insist, Insisting, StopFlag, Stopped
-from clusterd_consumer.transport.contract import Position, Record, Transport
+from clusterd_consumer.transport.contract import Position, Record, SetBack, Transport
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +52,13 @@ Outcome_co = TypeVar("Outcome_co", covariant=True)
 class Applies(Protocol[Outcome_co]):
     """What the worker needs of the index (`clusterd.clusters.contract.Index`)."""
 
-    def apply(self, sketches: Sequence[Sketch], position: Position | None = None) -> Sequence[Outcome_co]:
-        """Apply a batch and remember the position with it (empty: of a log that remembers it itself)."""
+    def apply(
+        self, sketches: Sequence[Sketch], position: Position | None = None, known: Position | None = None
+    ) -> Sequence[Outcome_co]:
+        """Apply a batch and remember the position with it (empty: of a log that remembers it itself).
+
+        `SetBack`, and no position is moved, where the state holds another one of these partitions than is known.
+        """
         ...
 
     def position(self) -> dict[str, str]:
@@ -75,10 +81,6 @@ class Batch:
     failures: list[Failure] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
     files: list[File] = field(default_factory=list)
-
-
-class SetBack(Exception):
-    """The store remembers another position than it was told: it came back from the past, or others went on."""
 
 
 class Worker(Generic[Result]):
@@ -108,7 +110,7 @@ class Worker(Generic[Result]):
         #: Called when the store may have come back from the past: what else it has lost is to be looked after.
         self._on_set_back = on_set_back
         self._insist: Insist = insist or Insisting(on_trouble, self._stopping)
-        #: Up to where records were worked on whole; and what the store was last told of it.
+        #: Up to where records were worked on whole; and what the store was last told of it, "" where of nothing yet.
         self._done: dict[str, str] = {}
         self._stored: dict[str, str] = {}
         self._known: set[str] = set()
@@ -189,21 +191,19 @@ class Worker(Generic[Result]):
 
     def _follow_assignment(self) -> None:
         """Know what the store remembers of partitions that are new to us; forget those that somebody else reads."""
-        ours = set(self._transport.assigned())
+        ours = self._transport.assigned()
         for positions in (self._done, self._stored):
-            for partition in positions.keys() - ours:
+            for partition in positions.keys() - ours.keys():
                 del positions[partition]
-        if self._transport.outlives_store and ours - self._known:
-            held = self._index.position()
-            self._stored.update({p: held[p] for p in ours - self._known if p in held})
-        self._known = ours
+        self._stored.update({p: at for p, at in ours.items() if p not in self._known})
+        self._known = set(ours)
 
     def _look(self) -> None:
         """Raise `SetBack` where the store does not hold the position that it was last told, or has gone back to it."""
         if not self._stored or not self._transport.outlives_store:
             return
         held = self._index.position()
-        lost = {p: held.get(p) for p, told in self._stored.items() if held.get(p) != told}
+        lost = {p: held.get(p, "") for p, told in self._stored.items() if held.get(p, "") != told}
         went_back = self._index.went_back()
         if lost and not went_back and all(_further(there, self._stored[p]) for p, there in lost.items()):
             log.warning("others have worked on these partitions meanwhile; going on where they are: %s", lost)
@@ -215,8 +215,12 @@ class Worker(Generic[Result]):
     def _tell(self, sketches: Sequence[Sketch], position: dict[str, str]) -> list[Result]:
         """Apply sketches with the position, unless the store was set back since it was last told one."""
         self._look()
-        outcomes = list(self._index.apply(sketches, position))
-        self._stored = dict(position)
+        try:
+            outcomes = list(self._index.apply(sketches, position, self._stored))
+        except SetBack:
+            self._look()  # says what happened between the look and the write
+            raise
+        self._stored.update(position)
         return outcomes
 
     def _go_back(self) -> None:
@@ -224,14 +228,17 @@ class Worker(Generic[Result]):
         held = self._index.position()
         self._transport.seek(held)
         self._done.clear()
-        self._stored = {p: held[p] for p in self._known if p in held}
+        self._stored = {p: held.get(p, "") for p in self._known}
         self._on_set_back()
 
     def _remember(self) -> None:
         """Let the store remember what has been worked on, where no later batch has told it yet."""
         self._look()
-        if self._transport.outlives_store and self._done and self._done != self._stored:
+        if self._transport.outlives_store and not self._is_stored(self._done):
             self._tell([], dict(self._done))
+
+    def _is_stored(self, position: Position) -> bool:
+        return position.items() <= self._stored.items()
 
     def _decode(self, records: Sequence[Record]) -> Batch:
         batch = Batch()
@@ -257,7 +264,7 @@ class Worker(Generic[Result]):
     def _apply(self, batch: Batch) -> list[Result]:
         """Apply the batch; where it fails, one by one, and bury who is to blame."""
         position = dict(self._done) if self._transport.outlives_store else {}
-        if not batch.sketches and position == self._stored:
+        if not batch.sketches and self._is_stored(position):
             return []
         try:
             return self._insist(lambda: self._attempt(batch, position))
@@ -298,6 +305,6 @@ class Worker(Generic[Result]):
         self._insist(self._dead.tell)
 
 
-def _further(there: str | None, told: str) -> bool:
+def _further(there: str, told: str) -> bool:
     """Whether an offset lies beyond another: of a partition that was taken from us while we stood still."""
-    return there is not None and there.isdecimal() and told.isdecimal() and int(there) > int(told)
+    return there.isdecimal() and (not told or (told.isdecimal() and int(there) > int(told)))

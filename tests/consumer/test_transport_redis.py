@@ -151,7 +151,7 @@ def test_what_a_consumer_is_still_at_does_not_come_to_it_again(client: redis.Red
     slow = RedisStreamTransport(client, prefix=prefix, group="g", claim_after=0.001)
     publish(slow, 10)
     first = slow.poll(4, 0.1)
-    wait_until(lambda: client.xpending_range(slow.assigned()[0], "g", "-", "+", 1, idle=2))
+    wait_until(lambda: client.xpending_range(next(iter(slow.assigned())), "g", "-", "+", 1, idle=2))
     assert [len(slow.poll(100, 0.01)) for _ in range(3)] == [6, 0, 0]
     slow.commit({record.partition: record.next for record in first})
     assert slow.backlog() == 6

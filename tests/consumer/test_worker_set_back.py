@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from clusterd_consumer.dead_letters import DeadLetters
+from clusterd_consumer.transport.contract import Record
 from clusterd_consumer.worker import Worker
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import encode
@@ -127,6 +130,36 @@ def test_a_worker_whose_partitions_others_took_says_so_and_goes_on_where_they_ar
     kafka_bench.publish(*(encode(page(n)) for n in range(10, 30)))
     work_until(worker, lambda: len(ledger.pages) >= 30 - 3 * len(told))
     assert all(int(ledger.held[partition]) >= int(offset) + 3 for partition, offset in told.items())
+    worker.leave()
+
+
+@pytest.mark.kafka
+def test_a_position_that_others_move_while_a_worker_takes_a_partition_over_is_not_put_back(
+    kafka_bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who read it before may tell the store late, after the partition was placed and before the first batch is done."""
+    kafka_bench.publish(*(encode(page(n)) for n in range(20)))
+    worker, ledger = kafka_bench.worker(batch=3), kafka_bench.ledger
+    transport = kafka_bench.opened[-1]
+    poll = transport.poll
+
+    def polled(max_records: int, timeout: float) -> Sequence[Record]:
+        records = poll(max_records, timeout)
+        if not ledger.held:
+            ledger.held.update({record.partition: "5" for record in records})
+        return records
+
+    transport.poll = polled  # type: ignore[method-assign]
+    work_until(worker, lambda: bool(ledger.held))
+    (moved,) = ledger.held
+    assert ledger.held[moved] == "5"
+    assert not kafka_bench.handed
+    assert "others have worked on these partitions meanwhile" in caplog.text
+    work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
+    done = [
+        int(record.offset) for batch in kafka_bench.batches for record in batch.records if record.partition == moved
+    ]
+    assert done == list(range(5, int(ledger.held[moved])))
     worker.leave()
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import redis
 from clusterd_consumer.dead_letters import DeadLetters
 from clusterd_consumer.redis_connection import connect
-from clusterd_consumer.transport.contract import Position, Transport
+from clusterd_consumer.transport.contract import Position, SetBack, Transport
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
 from clusterd_consumer.worker import Batch, Worker
 from clusterd_crawler import topics
@@ -39,7 +39,9 @@ class Ledger:
     applied: int = 0
     before_apply: Callable[[], None] = lambda: None
 
-    def apply(self, sketches: Sequence[Sketch], position: Position | None = None) -> list[bool]:
+    def apply(
+        self, sketches: Sequence[Sketch], position: Position | None = None, known: Position | None = None
+    ) -> list[bool]:
         self.before_apply()
         if self.fail_next:
             self.fail_next -= 1
@@ -48,8 +50,11 @@ class Ledger:
             raise ValueError("this page cannot be applied")
         outcomes = [self.pages.get(sketch.url) != sketch.fetched_at for sketch in sketches]
         self.pages.update({sketch.url: sketch.fetched_at for sketch in sketches})
-        self.held.update(position or {})
         self.applied += len(sketches)
+        for partition, offset in (position or {}).items():
+            if self.held.get(partition, "") not in ((known or {}).get(partition, ""), offset):
+                raise SetBack
+        self.held.update(position or {})
         return outcomes
 
     def position(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ import pytest
 from clusterd.clusters.contract import DEFAULT_POLICIES, Index, Policy
 from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.clusters.redis.index import RedisIndex
+from clusterd_consumer.transport.contract import SetBack
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import COMPACT, SHORT, TEXT
 
@@ -312,9 +313,29 @@ def test_what_is_known_of_pages(index: Index) -> None:
 def test_the_position_is_kept_with_the_state(opened: Opened) -> None:
     index = opened()
     index.apply([page(A, 1, BASE)], {"0": "12", "1": "7"})
-    index.apply([page(B, 1, BASE)], {"1": "8"})
+    index.apply([page(B, 1, BASE)], {"1": "8"}, index.position())
     assert index.position() == {"0": "12", "1": "8"}
-    index.apply([page(C, 1, range(2, 102))], {"1": "9", "2": "4"})  # one that resembles: it is linked
+    index.apply([page(C, 1, range(2, 102))], {"1": "9", "2": "4"}, {"1": "8"})  # one that resembles: it is linked
     assert index.position() == {"0": "12", "1": "9", "2": "4"}
     if not isinstance(index, MemoryIndex):
         assert opened().position() == {"0": "12", "1": "9", "2": "4"}
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["nothing_linked", "linked"])
+@pytest.mark.parametrize("held", ["15", "8"], ids=["others_went_on", "set_back"])
+def test_a_position_is_moved_only_from_where_it_is_known_to_be(opened: Opened, held: str, linked: bool) -> None:
+    """A reader that stood still puts none back, and a store that came back from the past is told none beyond that."""
+    index = opened()
+    index.apply([page(A, 1, BASE)], {"0": held, "1": "7"})
+    crawl = [page(B, 1, range(2, 102) if linked else range(500, 600))]
+    with pytest.raises(SetBack):
+        index.apply(crawl, {"0": "13", "1": "9"}, {"0": "12", "1": "7"})
+    with pytest.raises(SetBack):
+        index.apply([], {"0": "13"})
+    assert index.position() == {"0": held, "1": "7"}
+    settled(index)
+    assert partition(index) == expected([page(A, 1, BASE), *crawl])
+    for told in ("13", "13", "3"):  # the same again; and an older one on purpose, of a log that lost its end
+        index.apply(crawl, {"0": told}, {"0": held})
+        held = told
+        assert index.position() == {"0": told, "1": "7"}

@@ -70,8 +70,8 @@ class Log:
     def changing(self) -> bool:
         return False
 
-    def assigned(self) -> Sequence[str]:
-        return list(self.partitions)
+    def assigned(self) -> Position:
+        return dict.fromkeys(self.partitions, "")
 
     def backlog(self) -> int:
         return sum(len(values) - self.read[name] for name, values in self.partitions.items())

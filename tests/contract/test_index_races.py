@@ -70,7 +70,7 @@ def work(scheduler: Scheduler, worker: int, index: RedisIndex, messages: Sequenc
     while at < len(messages):
         size = dice.randrange(1, 6)
         try:
-            index.apply(messages[at : at + size], {str(worker): str(at + size)})
+            index.apply(messages[at : at + size], {str(worker): str(at + size)}, index.position())
             at += size
             if dice.random() < 0.5:
                 index.settle(dice.randrange(1, 4))

@@ -232,7 +232,7 @@ def work(scheduler: Scheduler, worker: int, index: RedisIndex, messages: list[Sk
         done = False
         while not done:
             with suppress(Crash):
-                index.apply([message], {str(worker): str(at + 1)})
+                index.apply([message], {str(worker): str(at + 1)}, index.position())
                 index.settle(2)
                 if at % 3 == 1:
                     index.add_policy(Policy(f"w{worker}n{at}", resemblance=(0.2, 0.7)[at % 2]))

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, Protocol
 
+from clusterd_consumer.transport.contract import Position
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
@@ -160,11 +161,16 @@ class Outcome(NamedTuple):
 class Index(Protocol):
     """Everything that is known of the pages. Safe with many writers; every method may be repeated after a crash."""
 
-    def apply(self, sketches: Sequence[Sketch], position: Mapping[str, str] | None = None) -> list[Outcome]:
+    def apply(
+        self, sketches: Sequence[Sketch], position: Position | None = None, known: Position | None = None
+    ) -> list[Outcome]:
         """Apply a batch and, with it, remember how far the log was read (partition → offset of the next record).
 
         ``position``: empty where the log remembers that itself; None without one, where a caller that dies may leave it
         to the next that meets the same pages to finish what was begun.
+        ``known``: what the state is known to say of these partitions (none: nothing yet). Where it says something else
+        of one, another reader has moved it, or the state was set back: then no position is moved, and `SetBack` raised
+        when the batch has been applied. The very same position may be told again.
         """
         ...
 

@@ -10,6 +10,10 @@ from typing import Protocol
 Position = Mapping[str, str]
 
 
+class SetBack(Exception):
+    """The store holds another position than it is known to: it came back from the past, or others went on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One message as it lies in the log."""
@@ -65,8 +69,11 @@ class Transport(Protocol):
         """Go on from the position that the state remembers, wherever the last commit was (a restored store)."""
         ...
 
-    def assigned(self) -> Sequence[str]:
-        """Return the partitions that this consumer reads now."""
+    def assigned(self) -> Position:
+        """Return the partitions that this consumer reads now, and where the state said that each goes on ("": nowhere).
+
+        That is how it was when they were placed: where the state says something else by now, others have moved them.
+        """
         ...
 
     def changing(self) -> bool:

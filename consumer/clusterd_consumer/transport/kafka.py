@@ -88,8 +88,8 @@ class KafkaTransport:
         self._asker: Any = None
         self._topic_id = ""
         self._membership = Membership()
-        #: Partition → the turn of the membership in which it was placed.
-        self._placed: dict[Any, int] = {}
+        #: Partition → the turn of the membership in which it was placed, and where the store said.
+        self._placed: dict[Any, tuple[int, str]] = {}
         #: Partition → how many records since it was placed may still come again.
         self._fresh: dict[Any, int] = {}
         #: Partition → the offset that comes next.
@@ -161,11 +161,10 @@ class KafkaTransport:
         with self._translated():
             self._place(set(self._joined().assignment()), position)
 
-    def assigned(self) -> Sequence[str]:
-        """Return the partitions that are assigned and placed."""
-        if self._consumer is None:
-            return []
-        return sorted(self._name(p) for p in self._consumer.assignment() & self._in_place())
+    def assigned(self) -> Position:
+        """Return the partitions that are assigned and placed, and where the store said that each goes on."""
+        ours = self._consumer.assignment() & self._in_place() if self._consumer is not None else ()
+        return {self._name(partition): self._placed[partition][1] for partition in ours}
 
     def changing(self) -> bool:
         """Whether the group is to be joined anew: until the next poll our partitions are ours."""
@@ -312,7 +311,7 @@ class KafkaTransport:
     def _in_place(self) -> set[Any]:
         """Return the partitions that were placed since the group last changed; none while we join it."""
         turn = None if self._membership.joining else self._membership.turn
-        return {partition for partition, placed in self._placed.items() if placed == turn}
+        return {partition for partition, (placed, _) in self._placed.items() if placed == turn}
 
     def _place(self, partitions: set[Any], position: Position) -> None:
         turn = self._membership.turn  # read first: what changes meanwhile asks for another placing
@@ -331,7 +330,7 @@ class KafkaTransport:
                 known.pop(partition, None)
                 if offset is not None:
                     known[partition] = int(offset)
-            self._placed[partition] = turn
+            self._placed[partition] = turn, offset or ""
             self._fresh[partition] = IN_HAND
 
     def _records(self, partition: Any, taken: Sequence[Any]) -> Iterator[Record]:

@@ -161,9 +161,9 @@ class RedisStreamTransport:
             self._client.xgroup_setid(self._stream, self._group, _before(position[self._stream]))
         self._delivered.clear()
 
-    def assigned(self) -> Sequence[str]:
-        """Return the one partition, which all consumers share."""
-        return [self._stream] if self._joined else []
+    def assigned(self) -> Position:
+        """Return the one partition, which all consumers share; the state says nothing of it."""
+        return {self._stream: ""} if self._joined else {}
 
     def changing(self) -> bool:
         """Say no: nobody gives entries away that are not his any more."""

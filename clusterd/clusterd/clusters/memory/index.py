@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Literal
 
@@ -18,6 +18,7 @@ from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.posted import keys_of, prepare, super_keys
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.resemblance import Estimate
+from clusterd_consumer.transport.contract import Position, SetBack
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 from clusterd_crawler.urls import host_of
@@ -59,10 +60,15 @@ class MemoryIndex:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def apply(self, sketches: Sequence[Sketch], position: Mapping[str, str] | None = None) -> list[Outcome]:
-        """Apply a batch and, with it, remember how far the log was read."""
+    def apply(
+        self, sketches: Sequence[Sketch], position: Position | None = None, known: Position | None = None
+    ) -> list[Outcome]:
+        """Apply a batch and, with it, remember how far the log was read; `SetBack` where that is not as ``known``."""
         with self._lock:
             outcomes = [self._apply(sketch) for sketch in sketches]
+            for partition, offset in (position or {}).items():
+                if self._position.get(partition, "") not in ((known or {}).get(partition, ""), offset):
+                    raise SetBack
             self._position.update(position or {})
             return outcomes
 

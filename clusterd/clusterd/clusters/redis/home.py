@@ -23,7 +23,10 @@ from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
-SHARED: Final = ("order", "counters", "spans", "tables", "records", "strings", "forest", "edges", "settling")
+SHARED: Final = (
+    *("order", "counters", "spans", "tables", "records", "strings", "forest", "edges", "settling"),
+    "positions",
+)
 FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near", "origins"),
     *("dismiss", "move", "part", "whole", "forget", "policies", "clear", "label"),

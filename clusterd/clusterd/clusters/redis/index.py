@@ -30,6 +30,7 @@ from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_consumer.resemblance import Estimate
+from clusterd_consumer.transport.contract import Position
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.servers.redis_address import is_cluster
 from clusterd_crawler.sketch import Sketch, StreamSketch
@@ -42,7 +43,7 @@ from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers
-from clusterd.clusters.redis.pending import Pending, positions, tell
+from clusterd.clusters.redis.pending import Pending, moves_of, positions, tell
 from clusterd.clusters.redis.policies import Policies
 from clusterd.clusters.redis.posting import Stored, post, postings_of
 from clusterd.clusters.redis.registered import (
@@ -124,17 +125,20 @@ class RedisIndex:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def apply(self, sketches: Sequence[Sketch], position: Mapping[str, str] | None = None) -> list[Outcome]:
-        """Apply a batch and, with it, remember how far the log was read.
+    def apply(
+        self, sketches: Sequence[Sketch], position: Position | None = None, known: Position | None = None
+    ) -> list[Outcome]:
+        """Apply a batch and, with it, remember how far the log was read; `SetBack` where that is not as ``known``.
 
         A large one goes part by part: while one is linked, the next is posted and verified, the one after registered.
         Each in order: of parts that are posted at once the later might not see the one before in a common list.
         """
         states = [pending.look() for pending in self._pending]
+        moves = None if position is None else moves_of(position, known or {})
         size = PART * min(len(self._homes), SPREAD_PART)
         if len(sketches) <= size:
-            known = self._register(sketches)
-            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position, states)
+            registered = self._register(sketches)
+            outcomes = self._finish(sketches, registered, lambda: self._post(sketches, registered), moves, states)
             self._help()
             return outcomes
         parts = [sketches[start : start + size] for start in range(0, len(sketches), size)]
@@ -143,11 +147,11 @@ class RedisIndex:
             for part in parts:
                 if len(going) > 2:
                     going[-3].result()
-                known = self._register(part)
-                posted = posting.submit(self._post, part, known)
-                going.append(linking.submit(self._finish, part, known, posted.result, None, states))
+                registered = self._register(part)
+                posted = posting.submit(self._post, part, registered)
+                going.append(linking.submit(self._finish, part, registered, posted.result, None, states))
         outcomes = [outcome for part in going for outcome in part.result()]
-        self._linker.link([], [], {}, position, states)
+        self._linker.link([], [], {}, moves, states)
         self._help()
         return outcomes
 
@@ -156,13 +160,13 @@ class RedisIndex:
         sketches: Sequence[Sketch],
         registered: Sequence[Registered],
         posted: Callable[[], Mapping[int, dict[int, Estimate]]],
-        position: Mapping[str, str] | None,
+        moves: Sequence[str] | None,
         states: Sequence[int],
     ) -> list[Outcome]:
-        """Link what was posted; say what came of it. ``position``, ``states``: as `Linker.link` has them."""
+        """Link what was posted; say what came of it. ``moves``, ``states``: as `Linker.link` has them."""
         verdicts = posted()
         self._show_whole(sketches, registered)
-        united = self._linker.link(sketches, registered, verdicts, position, states)
+        united = self._linker.link(sketches, registered, verdicts, moves, states)
         if len(self._homes) > 1:
             Beyond(self._homes, self._spans, self._policies.state.graded).tell(sketches, registered, united)
         return outcomes_of(self._policies.state.entries, sketches, registered)

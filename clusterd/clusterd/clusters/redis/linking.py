@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_consumer.resemblance import Estimate
+from clusterd_consumer.transport.contract import SetBack
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
 
@@ -22,7 +23,7 @@ from clusterd.clusters.identity import sketch_key
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import ACCEPT, LINK
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.pending import Pending, tell
+from clusterd.clusters.redis.pending import MOVE, Pending, tell
 from clusterd.clusters.redis.policies import Policies
 from clusterd.clusters.redis.registered import Registered, matches_of, note
 from clusterd.clusters.redis.spans.standings import SPANNED, Span
@@ -52,15 +53,15 @@ class Linker:
         sketches: Sequence[Sketch],
         registered: Sequence[Registered],
         verdicts: Mapping[int, dict[int, Estimate]],
-        position: Mapping[str, str] | None,
+        moves: Sequence[str] | None,
         states: Sequence[int],
     ) -> United:
         """Link what was verified, write the position; note what that says of each page.
 
-        ``verdicts``: by the place of a page; ``position``: None without a log, or where more of the batch follows;
-        ``states``: those of the homes when the batch was begun. Returns which clusters of several homes were united.
+        ``verdicts``: by the place of a page; ``moves``: of the position (`pending.moves_of`), None without a log, or
+        where more of the batch follows; ``states``: those of the homes when the batch was begun. Returns which clusters
+        of several homes were united. `SetBack` where the position is not what the caller knew.
         """
-        offsets = [word for pair in (position or {}).items() for word in pair]
         contents: dict[int, list[int]] = {}
         linked: dict[int, dict[int, list[int]]] = {}
         for place, judged in verdicts.items():
@@ -72,13 +73,13 @@ class Linker:
             self._pending[home].done(contents[home], states[home])
         if len(self._homes) == 1 and linked:
             posted = packed_numbers([states[0], *contents[0]])
-            self._link_all({0: posted}, linked, registered, verdicts, offsets)
+            self._link_all({0: posted}, linked, registered, verdicts, moves or ())
             return United()
         united = United()
         if linked:
             united = self._link_spread(sketches, registered, verdicts, linked, contents, states)
-        if position is not None:
-            tell(self._homes, self._pending, offsets, states[0])
+        if moves is not None:
+            tell(self._homes, self._pending, moves, states[0])
         return united
 
     def _link_all(
@@ -87,7 +88,7 @@ class Linker:
         linked: Mapping[int, Mapping[int, list[int]]],
         registered: Sequence[Registered],
         verdicts: Mapping[int, Mapping[int, Estimate]],
-        offsets: Sequence[str] = (),
+        moves: Sequence[str] = (),
     ) -> dict[int, list[bytes]]:
         """Let the homes take up the edges of their contents; return which parts of spans each has joined."""
         open_ = dict(linked)
@@ -97,7 +98,7 @@ class Linker:
             graded = policies.graded
             calls: dict[int, list[Any]] = {}
             for home, pages in open_.items():
-                arguments = calls[home] = [policies.number, len(offsets) // 2, *offsets, posted[home]]
+                arguments = calls[home] = [policies.number, len(moves) // MOVE, *moves, posted[home]]
                 for place, matches in pages.items():
                     known = registered[place]
                     page = struct.pack("<3I", known.page, known.node, known.content) + packed_numbers(matches)
@@ -108,6 +109,8 @@ class Linker:
                     raise Unreachable(
                         "the store was set back while a batch was under way, which is to be applied again"
                     )
+                if reply[0] == -2:
+                    raise SetBack
                 if reply[0] == policies.number:
                     pages = open_.pop(home)
                     for number, place in enumerate(pages):

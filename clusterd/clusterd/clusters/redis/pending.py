@@ -13,12 +13,16 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from clusterd_consumer.redis_scripts import Calls, Request, packed_numbers
+from clusterd_consumer.transport.contract import Position, SetBack
 
 from clusterd.clusters.redis.home import STATE, TELL, Home, pairs
 from clusterd.clusters.redis.homes import Homes
+
+#: Words by which the position of a partition is moved (`moves_of`).
+MOVE: Final = 3
 
 
 class Pending:
@@ -92,23 +96,31 @@ class Pending:
             self.done(done, state)
             raise
 
-    def tells(self, posted: bytes, position: Sequence[str], state: int) -> list[Request]:
+    def tells(self, posted: bytes, moves: Sequence[str], state: int) -> list[Request]:
         """Return what tells the home what was posted, and how far the log was read in a state of the store."""
         told = posted or packed_numbers([self._state])
-        words = position if told.startswith(packed_numbers([state])) else ()
+        words = moves if told.startswith(packed_numbers([state])) else ()
         return [self._home.function(TELL, told, *words)] if posted or words else []
 
 
-def tell(homes: Homes, pending: Sequence[Pending], position: Sequence[str] = (), state: int = 0) -> None:
+def moves_of(position: Position, known: Position) -> list[str]:
+    """Return the words by which a position is moved: of each partition what is known of it, and what is to be."""
+    return [word for partition, offset in position.items() for word in (partition, known.get(partition, ""), offset)]
+
+
+def tell(homes: Homes, pending: Sequence[Pending], moves: Sequence[str] = (), state: int = 0) -> None:
     """Tell all homes at once what there is to be told, and the first how far the log was read in a state of it.
 
     What was posted is told no later than that, and before a log that is kept in the store itself hears that a batch is
-    done: else no log would bring it again, and it stayed pending where a worker dies.
+    done: else no log would bring it again, and it stayed pending where a worker dies. `SetBack` where the first holds
+    another position than is known.
     """
     with ExitStack() as stack:
         asked = [one.tells(stack.enter_context(one.telling()), (), 0) for one in pending[1:]]
-        asked.append(pending[0].tells(stack.enter_context(pending[0].telling()), position, state))
-        homes.send([request for of in asked for request in of])
+        asked.append(pending[0].tells(stack.enter_context(pending[0].telling()), moves, state))
+        told = homes.send([request for of in asked for request in of])
+    if moves and told and told[-1] == -2:
+        raise SetBack
 
 
 def positions(homes: Homes, pending: Sequence[Pending]) -> list[dict[str, str]]:

@@ -1,12 +1,12 @@
--- link(BASE; policies, partitions, (partition, offset)*, posted, (page, edges)*) → for each page: where it stands now
+-- link(BASE; policies, partitions, (partition, known, offset)*, posted, (page, edges)*) → for each page: where it stands now
 --
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
--- ARGV    policies (counters.lua) by which the edges were judged; partitions: how many positions follow
+-- ARGV    policies (counters.lua) by which the edges were judged; partitions: how many follow (positions.lua)
 --         posted: contents that are pending no more (settling.lua)
 --         for each page that was proposed any: packed URL id, node, content, what matches (contents, the best first);
 --         its verified edges, 6 bytes each: content, bits of the policies that join the two
 -- returns -1 where the store is in another state than when they were posted (pending.py): their numbers may be others' by
---         now; which policies there are, alone where these are not the caller's (nothing was done then); else for each page
+--         now; -2 where all was done, but the position is not what the caller knew; which policies there are, alone where these are not the caller's (nothing was done then); else for each page
 --         three strings: its best match that another page shows (a content, 4 bytes; its own where one shows that by
 --         now) and the URL of such a page, empty where there is none (most often, what a page resembles most is what it
 --         showed before); its places (forest.lua), empty where it shows another text by now; for each graded policy a
@@ -17,7 +17,7 @@
 --
 -- 1. Link all pages, so that a page sees its whole batch. 2. Say where each stands. 3. Remember how far the log was read.
 define('link', function(ARGV)
-  local first = 4 + 2 * tonumber(ARGV[2])
+  local first = 4 + 3 * tonumber(ARGV[2])
   local posted = ARGV[first - 1]
   if not is_as(posted) then return {-1} end
   if begin() ~= tonumber(ARGV[1]) then return {policies.number} end
@@ -59,7 +59,7 @@ define('link', function(ARGV)
   end
   finish()
   unpend(posted)
-  for i = 3, first - 2, 2 do call('HSET', BASE .. ':q', ARGV[i], ARGV[i + 1]) end
+  if not move_on(ARGV, 3, first - 2) then return {-2} end
   reply[#reply + 1] = spans.unions
   return reply
 end)

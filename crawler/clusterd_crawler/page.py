@@ -86,12 +86,11 @@ def content_identity(body: bytes) -> int:
     return int(mmh3.hash64(body, signed=False)[0])
 
 
-def by_whole(sketch: Sketch, whole: bytes) -> Sketch:
+def by_whole(sketch: Sketch, identity: int) -> Sketch:
     """Return the sketch of a long page's beginning with the identity of the whole page, which rules go by.
 
     What two long pages show at their beginnings says nothing of the rest.
     """
-    identity = content_identity(whole)
     return replace(sketch, content=identity, embedded=identity)
 
 

@@ -162,6 +162,13 @@ class TestSweeps:
         assert counted == [0, 1, 1, 1, 1]
         assert (tmp_path / "changes.svg").read_text().startswith("<?xml")
 
+    def test_that_there_is_nothing_to_plot_is_said_once(self, filled: Typed, tmp_path: Path) -> None:
+        status, periods, err = filled("changes", "--plot", "changes.svg", json_lines=False)
+        assert (status, periods) == (1, [])
+        assert err.startswith("clusterd: there is nothing to plot: no host has been seen in two sweeps (CLUSTERD_")
+        assert err.count("\n") == 1
+        assert not (tmp_path / "changes.svg").exists()
+
 
 class TestCollections:
     def test_pairs(self, typed: Typed, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import resource
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -233,6 +234,21 @@ def test_an_export_that_cannot_be_written_is_said(
 ) -> None:
     assert cli("rules", "export", file, status=status) == []
     assert cli.err == f"clusterd: {file}: cannot be written: {says}\n"
+
+
+def test_an_export_that_finds_no_room_leaves_the_file_of_before(cli: Cli, rules: RuleService, tmp_path: Path) -> None:
+    """It was cut to no bytes before the new one was written."""
+    file = tmp_path / "rules.json"
+    file.write_text("before")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        assert cli("rules", "export", str(file), status=1) == []
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert cli.err == f"clusterd: {file}: cannot be written: File too large\n"
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["rules.json"]
+    assert file.read_text() == "before"
 
 
 def test_an_export_names_what_the_format_cannot_say(cli: Cli, rules: RuleService, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import os
+import re
 import time
 import uuid
 import zlib
@@ -123,13 +124,30 @@ class TestJsonLines:
         file = write(tmp_path / "p.jsonl", rows({"url": "http://a/", "text": "x", "sweep": 2024}))
         assert [page.sweep for page in pages_of(file)] == ["2024"]
 
-    def test_lines_that_are_damaged_within_are_said(self, tmp_path: Path) -> None:
-        lines = rows(*({"url": f"http://a/{n}", "html": uuid.uuid4().hex} for n in range(3_000)))
-        packed = bytearray(gzip.compress(lines))
-        packed[-6] ^= 1  # of the checksum
-        (broken,) = broken_of(write(tmp_path / "p.jsonl.gz", bytes(packed)))
-        assert "the rest of the file cannot be read: Error -3" in broken.reason
+    @pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor(write_checksum=True).compress])
+    def test_every_line_before_a_wrong_checksum_arrives(self, tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+        packed = bytearray(pack(rows(*({"url": f"http://a/{n}", "html": uuid.uuid4().hex} for n in range(3_000)))))
+        packed[-5 if pack is gzip.compress else -1] ^= 1
+        file = write(tmp_path / "p.jsonl", bytes(packed))
+        assert len(pages_of(file)) == 3_000
+        (broken,) = broken_of(file)
         assert broken.ends
+        assert broken.where == f"{file}:3001"
+        assert broken.reason.startswith("the rest of the file cannot be read: ")
+        at = int(re.findall(r"\(at byte (\d+) of what is packed\)", broken.reason)[0])
+        assert len(packed) - 8 <= at <= len(packed)
+
+    @pytest.mark.parametrize("small", [1, 300])
+    def test_every_line_before_the_damage_in_a_gzip_arrives(self, tmp_path: Path, small: int) -> None:
+        """As in one of several members: what came in one read with it was lost."""
+        first, second = (rows(*({"url": f"http://a/{n}", "text": "x" * n} for n in range(small))) for _ in range(2))
+        packed = bytearray(gzip.compress(second))
+        packed[-5] ^= 1
+        ahead = gzip.compress(first)
+        file = write(tmp_path / "p.jsonl.gz", ahead + bytes(packed) + ahead)
+        assert len(pages_of(file)) == 2 * small
+        (broken,) = broken_of(file)
+        assert f"(at byte {len(ahead + packed) - 5} of what is packed)" in broken.reason
 
     def test_a_json_array_is_refused_with_the_way_out(self, tmp_path: Path) -> None:
         file = write(tmp_path / "p.json", json.dumps([{"url": "http://a/1", "html": "<p>one</p>"}]).encode())

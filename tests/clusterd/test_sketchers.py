@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
@@ -15,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusterd.ingest.raw import RawPage
 from clusterd.ingest.sketchers import ALONE_PAGES, Task, _Processes, sketch_all
+from clusterd.ingest.sketching import Sketching
+from clusterd_crawler.page import content_identity
 from clusterd_crawler.sketch import TEXT, Sketch
 
 #: Enough that most are sketched by other processes.
@@ -43,6 +48,27 @@ def test_two_processes_sketch_as_one(alone: list[tuple[int, Sketch | str]]) -> N
     assert [number for number, _ in alone] == list(range(PAGES))
     assert list(sketch_all(tasks(), 2)) == alone
     assert not multiprocessing.active_children()
+
+
+def test_of_long_pages_only_the_beginning_waits_for_the_processes() -> None:
+    """Hundreds of each core's pages are under way: all of each was kept meanwhile, up to 256 MB."""
+    length = 200_000
+
+    def items() -> Iterator[RawPage]:
+        yield from (RawPage(f"http://a.example/{n}", text="few words") for n in range(ALONE_PAGES))
+        for number in range(600):
+            yield RawPage(f"http://a.example/long{number}", f"<p>{number} ".encode().ljust(length, b"."))
+
+    run = Sketching(TEXT, max_page_bytes=1000, jobs=2)
+    tracemalloc.start()
+    try:
+        (last,) = deque(run.sketches(items()), 1)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert run.shortened == 600
+    assert last.content == content_identity(b"<p>599 ".ljust(length, b"."))
+    assert most < 100 * length
 
 
 def test_a_page_that_is_a_fault_of_ours_costs_no_other() -> None:

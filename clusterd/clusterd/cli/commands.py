@@ -21,6 +21,7 @@ from clusterd.cli import lacking
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
 from clusterd.cli.printing import printable
+from clusterd.whole_file import NO_ROOM
 
 #: Command → the module that holds it, and its line in ``clusterd --help``.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -54,8 +55,6 @@ SHARED: Final = {
     "--debug": False,
 }
 
-#: What the system says where a disk is full.
-NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 #: What the system says where it, or a container, allows no more, and what Python says of threads. (By the words: a full
 #: pipe that must not be waited for has the number of a process too many, EAGAIN, too.)
 AT_LIMIT: Final = frozenset(

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 from clusterd_crawler.clock import iso, now_ms
-from clusterd_crawler.errors import ClusterdError, NotFound, RuleError, WrongInput
+from clusterd_crawler.errors import NotFound, RuleError, WrongInput
 
-from clusterd.cli.commands import NO_ROOM
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
 from clusterd.cli.printing import escaped, printable
 from clusterd.cli.replay import replay_crawls
+from clusterd.whole_file import write_whole
 
 if TYPE_CHECKING:
     from clusterd_crawler.rules import Rule
@@ -130,7 +130,7 @@ def export_rules(
         for named, reason in (*done.refused.items(), *done.notes.items()):
             invocation.hint(f"{named}: {reason}")
         return
-    write_file(file, text)
+    write_whole(file, text.encode())
     for rule in given:
         if rule.id not in done.refused:
             tell(invocation, rule, done.notes.get(rule.id, ""))
@@ -284,12 +284,3 @@ def named_in_errors(name: str) -> Iterator[None]:
         yield
     except RuleError as error:
         raise WrongInput(f"{name}: {error}") from None
-
-
-def write_file(name: str, text: str) -> None:
-    """Write a file whole."""
-    try:
-        Path(name).write_text(text, "utf-8")
-    except OSError as error:
-        reason = f"{name}: cannot be written: {error.strerror}"
-        raise ClusterdError(reason) if error.errno in NO_ROOM else WrongInput(reason) from None

@@ -116,13 +116,14 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
                 periods.append(period)
                 yield changes_record(period)
 
-        empty = f"nothing to compare: no host has been seen in two sweeps ({SWEEPS})"
+        nothing = f"no host has been seen in two sweeps ({SWEEPS})"
+        empty = f"nothing to compare: {nothing}" if plot is None else ""  # below it is said as an error
         invocation.show(invocation.counted(kept(), "periods"), CHANGES_COLUMNS, empty=empty)
         if forgotten := services.index.forgotten():
             invocation.hint(f"versions of before {day(forgotten)} were forgotten (retention): nothing is told of then")
     if plot is not None:
         if not periods:
-            raise NotFound("there is nothing to plot: no host has been seen in two sweeps")
+            raise NotFound(f"there is nothing to plot: {nothing}")
         plots.plot(periods, plot)
 
 

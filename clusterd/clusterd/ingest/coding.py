@@ -16,8 +16,6 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import zstandard
-
 from clusterd.ingest.frames import MOST, Frame, Frames, gzip_member, zstandard_frame
 from clusterd.ingest.raw import BrokenRecord
 
@@ -101,13 +99,14 @@ def _unchunked(body: bytes) -> bytes:
 def decoded(body: bytes, codings: str) -> bytes:
     """Return a body without the codings that a Content-Encoding lists; those that are not known stay."""
     for coding in reversed(codings.split(",")):
+        damage = ""
         for begin in _BEGINNINGS.get(coding.strip().lower(), ()):
             frames = Frames(io.BytesIO(body), begin)
-            try:
-                unpacked = io.BufferedReader(frames).read(MOST)
-            except (zlib.error, zstandard.ZstdError) as error:
-                raise BrokenRecord(f"its content is no whole {coding.strip()}: {error}") from None
-            if unpacked or not frames.trouble:
-                body = unpacked
+            unpacked = io.BufferedReader(frames).read(MOST)
+            damage = damage or frames.damage
+            if not frames.damage and (unpacked or not frames.trouble):
+                body, damage = unpacked, ""
                 break
+        if damage:
+            raise BrokenRecord(f"its content is no whole {coding.strip()}: {damage}")
     return body

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-import zlib
 from typing import Final
 
-import zstandard
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.html.chrome import TAGS
 
@@ -52,14 +50,11 @@ def unpacked(data: bytes, name: str) -> bytes:
         return data
     kind, begin = ("gzip", gzip_member) if data.startswith(GZIP) else ("Zstandard", zstandard_frame)
     frames = Frames(io.BytesIO(data), begin)
-    try:
-        content = io.BufferedReader(frames).read(MOST + 1)
-    except (zlib.error, zstandard.ZstdError) as error:
-        raise WrongInput(f"{name} begins like {kind}, but is broken: {error}") from None
+    content = io.BufferedReader(frames).read(MOST + 1)
     if len(content) > MOST:
         raise WrongInput(f"{name} is packed and holds more than {MOST} bytes; unpack it if all of it is one page")
     if frames.trouble:
-        raise WrongInput(f"{name} begins like {kind}, but is broken: {frames.trouble}")
+        raise WrongInput(f"{name} begins like {kind}, but is broken: {frames.damage or frames.trouble}")
     return content
 
 

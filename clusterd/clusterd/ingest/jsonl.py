@@ -10,11 +10,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import zlib
 from collections.abc import Iterator
 from typing import IO, Any, Final
-
-import zstandard
 
 from clusterd.ingest.frames import trouble
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
@@ -44,7 +41,7 @@ def rows(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any] | B
         for number, line in enumerate(_lines(stream), start=1):
             if line is None or line.strip():
                 yield number, _object(line, f"{name}:{number}")
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+    except (OSError, EOFError) as error:
         yield number + 1, Broken(f"{name}:{number + 1}", f"the rest of the file cannot be read: {error}", ends=True)
     if why := trouble(stream):
         yield number + 1, Broken(f"{name}:{number + 1}", why, ends=True)

@@ -27,6 +27,8 @@ class RawPage:
     id: str | int | None = None
     #: Whether the file has only its beginning, and says so.
     truncated: bool = False
+    #: The identity of all of it, where it was so long that only its beginning is kept.
+    whole: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

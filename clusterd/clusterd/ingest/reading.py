@@ -10,13 +10,11 @@ import io
 import os
 import re
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-import zstandard
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.ingest.beside import Beside
@@ -162,13 +160,9 @@ def _head(stream: io.BufferedReader) -> tuple[bytes, str]:
     if start == ZSTD_DICTIONARY:
         return b"WARC/", ""  # only WARC files carry their dictionary in front
     content, head = decompressed(stream), b""
-    why = ""
-    try:
-        while len(head) < LOOKED_AT and (more := content.read1()):
-            head += more
-    except (zlib.error, zstandard.ZstdError) as error:
-        why = str(error)
-    why = why or trouble(content)
+    while len(head) < LOOKED_AT and (more := content.read1()):
+        head += more
+    why = trouble(content)
     return head, why and f"is packed, and broken: {why}"
 
 

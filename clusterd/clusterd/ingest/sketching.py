@@ -20,7 +20,7 @@ from zlib import crc32
 from clusterd_crawler.clock import ms_of, now_ms
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import File, Redirect
-from clusterd_crawler.page import by_whole
+from clusterd_crawler.page import by_whole, content_identity
 from clusterd_crawler.sketch import Profile, Sketch
 from clusterd_crawler.text import NotText, is_markup
 from clusterd_crawler.urls import canonical, is_text
@@ -140,12 +140,19 @@ class Sketching:
 
     def _of_beginning(self, page: RawPage, sketch: Sketch) -> Sketch:
         """Let rules go by the whole of a page, as in a crawl, and by none of which only the beginning is there."""
-        whole = page.body or b""
-        if page.text is not None and 4 * len(page.text) > self.max_page_bytes:
-            whole = page.text.encode("utf-8", "surrogatepass")
-        if len(whole) > self.max_page_bytes:
-            sketch = by_whole(sketch, whole)
+        sketch = sketch if page.whole is None else by_whole(sketch, page.whole)
         return replace(sketch, soft_error=True) if page.truncated else sketch
+
+    def _shortened(self, page: Item) -> Item:
+        """Return as much of a page as is sketched: many wait at a time, and each may have hundreds of megabytes."""
+        if not isinstance(page, RawPage):
+            return page
+        body = None if page.body is None else page.body[: self.max_page_bytes]
+        text = None if page.text is None else beginning(page.text, self.max_page_bytes)
+        if body == page.body and text == page.text:
+            return page
+        whole = page.body or (page.text or "").encode("utf-8", "surrogatepass")
+        return replace(page, body=body, text=text, whole=content_identity(whole))
 
     def _told_of(self, item: Item, made: Made) -> Iterator[Sketch | File | Redirect]:
         """Yield the messages about an item and what has become of it."""
@@ -169,11 +176,12 @@ class Sketching:
         try:
             is_markup(page.content_type, page.body)
         except NotText:
-            return self.beside.file(page.url, page.body, page.fetched_at or 0)
+            file = self.beside.file(page.url, page.body, page.fetched_at or 0)
+            return file if page.whole is None else replace(file, content=page.whole)
         return None
 
     def _tasks(self, items: Iterable[Item]) -> Iterator[tuple[tuple[int, Item], Task | Made]]:
-        for item in items:
+        for item in map(self._shortened, items):
             if isinstance(item, (File, Redirect)):
                 yield (self.pages, item), item
                 continue
@@ -198,11 +206,10 @@ class Sketching:
         sweep = page.sweep or self.sweep
         at = page.fetched_at if page.fetched_at is not None else self._clock.stamp(page.url, sweep)
         self.ahead += at > now_ms() + DAY_MS
-        body = None if page.body is None else page.body[: self.max_page_bytes]
-        text = None if page.text is None else beginning(page.text, self.max_page_bytes)
-        self.shortened += body != page.body or text != page.text
+        self.shortened += page.whole is not None
         self.truncated += page.truncated
-        return Task(page.url, self.profile, at, body, text, page.content_type, page.status, self.crawl, sweep)
+        kind, status = page.content_type, page.status
+        return Task(page.url, self.profile, at, page.body, page.text, kind, status, self.crawl, sweep)
 
 
 def beginning(text: str, most: int) -> str:

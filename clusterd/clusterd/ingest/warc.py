@@ -161,7 +161,8 @@ def _records(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[T
             if ends:
                 return
         except UNREADABLE as error:
-            yield Broken(where, f"the rest of the file cannot be read: {' '.join(str(error).split())}", ends=True)
+            why = trouble(plain) or f"the rest of the file cannot be read: {' '.join(str(error).split())}"
+            yield Broken(where, why, ends=True)
             return
         else:
             yield held

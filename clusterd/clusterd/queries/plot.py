@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from io import BytesIO
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,7 @@ from typing import Any, Final
 from clusterd_crawler.errors import ClusterdError, WrongInput
 
 from clusterd.queries.changes import Changes
+from clusterd.whole_file import write_whole
 
 FORMATS: Final = (".png", ".svg")
 #: Field of `Changes` → colour; distinguishable without red and green.
@@ -45,7 +47,7 @@ def check(file: Path) -> None:
 def plot(periods: Sequence[Changes], file: Path) -> None:
     """Draw the periods as stacked bars, with the resemblance of revised pages below where there are any, into a file.
 
-    Raises as `check` does.
+    Raises as `check` and `write_whole` do.
     """
     check(file)
     import matplotlib
@@ -71,15 +73,15 @@ def plot(periods: Sequence[Changes], file: Path) -> None:
         ha="right" if len(periods) > 4 else "center",
         parse_math=False,  # hosts and labels may have a $
     )
+    drawing = BytesIO()
     try:
         with warnings.catch_warnings():
             # A label of a sweep in a script that the font lacks is drawn as boxes.
             warnings.filterwarnings("ignore", "Glyph", UserWarning)
-            figure.savefig(file)
-    except OSError as error:
-        raise WrongInput(f"{file}: cannot be written: {error.strerror}") from None
+            figure.savefig(drawing, format=file.suffix[1:].lower())
     finally:
         pyplot.close(figure)
+    write_whole(file, drawing.getvalue())
 
 
 def _label(period: Changes, periods: Sequence[Changes]) -> str:

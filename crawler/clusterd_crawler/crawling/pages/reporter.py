@@ -184,7 +184,7 @@ class Reporter:
             parse=parse,
         )
         if len(whole) > len(body):
-            sketch = by_whole(sketch, whole)
+            sketch = by_whole(sketch, content_identity(whole))
         return sketch, Seen(sketch.names, sketch.showing(sketch.main.text), not sketch.soft_error)
 
     def report(self, message: SkipReport | Failure | Redirect) -> None:

@@ -49,9 +49,11 @@ ANNOUNCE_TIMEOUT: Final = 30.0
 class Services:
     """The opened parts. Not for several threads at once: each thread opens its own with `again`."""
 
-    def __init__(self, config: Config, redis_url: str = "") -> None:
+    def __init__(self, config: Config, redis_url: str = "", transit: float = 0.0) -> None:
+        """``transit`` as of `open_index`."""
         self.config = config
         self._given_url = redis_url
+        self._transit = transit
         self._stack = ExitStack()
 
     @cached_property
@@ -84,7 +86,9 @@ class Services:
         config = self.config
         # Whoever says nothing of policies, as a question mostly does, adds none to a store that others have begun.
         policies = None if config.policies == DEFAULT_POLICIES else config.policies
-        index = open_index(self.redis_url, config.redis_prefix, policies, scheme=config.scheme(), whole=config.whole)
+        index = open_index(
+            self.redis_url, config.redis_prefix, policies, config.scheme(), config.whole, transit=self._transit
+        )
         self._stack.callback(index.close)
         return index
 
@@ -154,7 +158,7 @@ class Services:
 
     def again(self) -> Services:
         """Return services of the same store and transport with connections of their own, for another thread."""
-        return Services(self.config, self.redis_url)
+        return Services(self.config, self.redis_url, self._transit)
 
     def daemon_alive(self) -> bool:
         """Whether a daemon works on this store."""
@@ -193,9 +197,9 @@ class Services:
         self.close()
 
 
-def open_services(config: Config) -> Services:
-    """Return the services of a configuration; use them in a ``with``, or call ``close``."""
-    return Services(config)
+def open_services(config: Config, transit: float = 0.0) -> Services:
+    """Return the services of a configuration; use them in a ``with``, or call ``close``. ``transit``: `open_index`."""
+    return Services(config, transit=transit)
 
 
 def publish_sketches(services: Services, sketches: Iterable[Message], insist: Insist = once) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from typing import Any, Final, NamedTuple
@@ -52,6 +53,10 @@ FREES: Final = "'allow-oom'"
 UNKNOWN: Final = "Function not found"
 #: What a server answers that no longer is the primary.
 REPLICA: Final = "READONLY"
+#: What the old node of a slot that moves to another answers, of keys that have left, or of which some have.
+IN_TRANSIT: Final = ("ASK ", "TRYAGAIN")
+#: Seconds between two looks at such a slot.
+TRANSIT_PAUSE: Final = 0.1
 #: Tries of what a server could not do before it learnt a library, or which was meant for another node.
 TRIES: Final = 5
 
@@ -133,13 +138,17 @@ def packed_numbers(numbers: Sequence[int]) -> bytes:
 
 
 class Calls:
-    """Asks servers: all that is asked together is sent at once, to every node, and then read from every node."""
+    """Asks servers: all that is asked together is sent at once, to every node, and then read from every node.
 
-    def __init__(self, client: Client) -> None:
+    ``transit``: seconds for which a slot that moves to another node is waited for. 0: whoever asks is told, and waits.
+    """
+
+    def __init__(self, client: Client, transit: float = 0.0) -> None:
         self._cluster: Any = client if isinstance(client, RedisCluster) else None
         self._client: Any = client  # the client library leaves half of these methods without types
         self._lines: dict[Any, Lines] = {}
         self._nodes: dict[str, Any] = {}
+        self._transit = transit
 
     def ask(self, requests: Sequence[Request]) -> list[Any]:
         """Return the reply to each request, for one of several replies their list.
@@ -148,7 +157,7 @@ class Calls:
         refused is asked again, with all that was asked behind it of the same shard; what another shard did is done.
         """
         try:
-            return self._answers(requests, TRIES)
+            return self._answers(requests, TRIES, time.monotonic() + self._transit)
         except (RedisError, RedisClusterException) as failure:  # as `translated` does, at a tenth of its cost
             if unable(failure):
                 raise unreachable(failure) from failure
@@ -192,18 +201,28 @@ class Calls:
         for lines in list(self._lines.values()):
             lines.close()
 
-    def _answers(self, requests: Sequence[Request], tries: int) -> list[Any]:
-        replies = self._exchange(requests) if self._cluster else self._exchange_with_one(requests)
-        refused = _refused(requests, replies)
-        if refused:
-            if tries == 1:
+    def _answers(self, requests: Sequence[Request], tries: int, until: float) -> list[Any]:
+        """Ask, and again what is refused, so many tries at most; a slot that moves is waited for ``until`` a time."""
+        replies = self._exchange_all(requests)
+        asked: Sequence[int] = range(len(requests))
+        part, answers = requests, replies
+        while refused := _refused(part, answers):
+            if str(refused[0][1]).startswith(IN_TRANSIT) and time.monotonic() < until:
+                time.sleep(TRANSIT_PAUSE)
+            elif tries > 1:
+                self._learn(refused)
+                tries -= 1
+            else:
                 raise refused[0][1]
-            self._learn(refused)
-            again = _from_the_first_refused(requests, replies)
-            answers = self._answers([requests[place] for place in again], tries - 1)
-            for place, answer in zip(again, answers, strict=True):
+            asked = [asked[place] for place in _from_the_first_refused(part, answers)]
+            part = [requests[place] for place in asked]
+            answers = self._exchange_all(part)
+            for place, answer in zip(asked, answers, strict=True):
                 replies[place] = answer
         return replies
+
+    def _exchange_all(self, requests: Sequence[Request]) -> list[Any]:
+        return self._exchange(requests) if self._cluster else self._exchange_with_one(requests)
 
     def _exchange(self, requests: Sequence[Request]) -> list[Any]:
         """Send everything to all nodes of a cluster, then read from all nodes."""

@@ -7,12 +7,14 @@ from random import Random
 import pytest
 from clusterd.clusters.contract import DEFAULT_POLICIES, Index
 from clusterd.clusters.redis.asking.listing import WALKS, Listing
-from clusterd.clusters.redis.asking.members import CHUNK, Members
+from clusterd.clusters.redis.asking.members import Members
+from clusterd.clusters.redis.homes import CHUNK
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import host_of
 
 from tests.contract.index_world import page
+from tests.contract.test_index_homes import SHARDS
 
 
 def crawl(seed: int) -> list[Sketch]:
@@ -49,15 +51,19 @@ def test_the_clusters_of_a_host(index: Index, seed: int) -> None:
                 assert list(index.clusters(policy.name, least, host)) == expected, (policy.name, least, host)
 
 
-def test_a_small_host_is_asked_for_alone(redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("policy", ["near", "identical"])
+@pytest.mark.parametrize("shards", [1, SHARDS])
+def test_a_small_host_is_asked_for_alone(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, shards: int, policy: str
+) -> None:
     """However many pages others have; and a cluster of many of its own pages is walked once."""
     walked = []
     monkeypatch.setattr(Listing, "_passed", None)
     monkeypatch.setattr(Members, "of", lambda *asked, of=Members.of: walked.append(asked) or of(*asked))
     own = [page(f"http://own.example/{number}", 1, range(60)) for number in range(CHUNK + 1)]
     others = [page(f"http://h.example/{n}", 1, range(100 * n, 100 * n + 9)) for n in range(1, WALKS * len(own) + 2)]
-    index = RedisIndex(redis_url, prefix)
+    index = RedisIndex(redis_url, prefix, shards=shards)
     index.apply([*own, *others])
-    assert [one.size for one in index.clusters("near", host="own.example")] == [len(own)]
+    assert [one.size for one in index.clusters(policy, host="own.example")] == [len(own)]
     assert len(walked) == 1
     index.close()

@@ -7,8 +7,11 @@ to the last, holds back writes for a moment, and says MOVED from then on.
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +59,20 @@ class Nodes:
                 moved += 1
         return moved
 
+    def begin_to_move(self, node: redis.Redis, slot: int) -> Callable[[], None]:
+        """Move a key of a slot to the new node, and return what moves the rest."""
+        here, there = (one.execute_command("CLUSTER", "MYID").decode() for one in (node, self.new))
+        self.new.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", here)
+        node.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", there)
+        self._move_some(node, slot, 1)
+
+        def finish() -> None:
+            self._empty(node, slot, 0)
+            for one in (self.new, *self.old):
+                one.execute_command("CLUSTER", "SETSLOT", slot, "NODE", there)
+
+        return finish
+
     def move_whole(self, keys: bytes) -> int:
         """Let the servers themselves move these slots, those of a node at once; return how many slots."""
         there, moved = self.new.execute_command("CLUSTER", "MYID").decode(), 0
@@ -72,10 +89,16 @@ class Nodes:
         return moved
 
     def _empty(self, node: redis.Redis, slot: int, pause: float) -> None:
-        port = self.new.connection_pool.connection_kwargs["port"]
-        while keys := node.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 3):
-            node.execute_command("MIGRATE", "127.0.0.1", port, "", 0, int(1000 * PATIENCE), "KEYS", *keys)
+        while self._move_some(node, slot, 3):
             time.sleep(pause)
+
+    def _move_some(self, node: redis.Redis, slot: int, count: int) -> bool:
+        """Move so many keys of a slot; return whether there were any."""
+        port = self.new.connection_pool.connection_kwargs["port"]
+        keys = node.execute_command("CLUSTER", "GETKEYSINSLOT", slot, count)
+        if keys:
+            node.execute_command("MIGRATE", "127.0.0.1", port, "", 0, int(1000 * PATIENCE), "KEYS", *keys)
+        return bool(keys)
 
 
 @pytest.fixture
@@ -139,6 +162,35 @@ def test_a_new_cluster_of_many_nodes_learns_the_functions_at_once(tmp_path: Path
 def test_slots_move_to_a_new_node_while_pages_arrive(nodes: Nodes, prefix: str) -> None:
     refused = moved_while_pages_arrive(nodes, prefix, lambda: nodes.move(f"*{prefix}*".encode(), pause=0.01))
     assert refused > 0  # it was tried while a slot was on its way
+
+
+def test_a_command_waits_for_a_slot_that_moves(nodes: Nodes, prefix: str) -> None:
+    """Of the keys of one slot the new node has some already: the old one refuses what needs them."""
+    crawl = World(seed=3, urls=60, families=12).crawl(200)
+    index = open_index(nodes.url, prefix)
+    index.apply(crawl)
+    settled(index)
+    documents = index.counts()["documents"]
+    index.close()
+    node, slot = next(
+        (node, node.execute_command("CLUSTER", "KEYSLOT", key))
+        for node in nodes.old
+        for key in node.keys(f"{prefix}*:i")
+    )
+    finish = nodes.begin_to_move(node, slot)
+    asked = [sys.executable, "-m", "clusterd", "status", "--json", "--redis", nodes.url]
+    with subprocess.Popen(
+        asked,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"CLUSTERD_REDIS_PREFIX": prefix},
+    ) as command:
+        wait_until(lambda: command.poll() is not None or "errorstat_ASK" in node.info("errorstats"), PATIENCE)
+        finish()
+        said, why = command.communicate(timeout=PATIENCE)
+    assert (command.returncode, why) == (0, "")
+    assert json.loads(said)["documents"] == documents
 
 
 def test_slots_that_the_servers_move_whole_take_pages_all_the_while(whole_nodes: Nodes, prefix: str) -> None:

@@ -24,6 +24,8 @@ Record = Mapping[str, Any]
 
 #: Seconds for which a question waits for a store or a log that does not take part.
 PATIENCE: Final = 5.0
+#: Seconds for which a command waits for a slot of a Redis Cluster that moves to another node, each time it needs it.
+TRANSIT: Final = 60.0
 
 
 @dataclass
@@ -71,7 +73,7 @@ class Invocation:
 
         folder = self.config.data_folder().absolute()
         begun = not self.config.redis and not holds_store(folder)
-        with open_services(self.config) as services:
+        with open_services(self.config, TRANSIT) as services:
             yield services
             # Who asks in the wrong folder would take this for what the crawl has found.
             if begun and not services.index.counts()["documents"]:

@@ -9,7 +9,7 @@ pages of one host are together: a crawl of one host alone is no faster on more n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import mmh3
@@ -21,6 +21,11 @@ from clusterd.clusters.redis.home import SEED, Counters, Home, counted
 
 #: Bits of a number that are a home's own: 134 million contents each (`lua/spans.lua`).
 OWN: Final = 27
+
+#: Items that one call looks at: some 25 µs each, in which pages that arrive wait for Redis. Of several homes all are
+#: asked at once, each for a part of that: a server has some of them, and does what it is asked at once in one go.
+CHUNK: Final = 250
+PART: Final = 64
 
 Item = TypeVar("Item")
 
@@ -81,6 +86,15 @@ class Homes:
         groups = self.by_home(numbered)
         if groups:
             self.each(script, {place: (b"".join(of),) for place, of in groups.items()})
+
+    def rounds(self, counts: Sequence[int], part: int = PART) -> Iterator[dict[int, tuple[int, int]]]:
+        """Yield what to ask the homes for at once, where each has so many items: from the first to behind the last.
+
+        ``part``: items of a call where there are several homes.
+        """
+        size = CHUNK if len(self.all) == 1 else part
+        for start in range(0, max(counts, default=0), size):
+            yield {place: (start, min(count, start + size)) for place, count in enumerate(counts) if start < count}
 
     def each(self, script: Script, arguments: Mapping[int, Sequence[Any]]) -> dict[int, Any]:
         """Run a function in several homes at once; return what each replies."""

@@ -42,7 +42,7 @@ from clusterd.clusters.redis.home import REGISTER, Home
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.marks import Marks
-from clusterd.clusters.redis.numbers import Numbers
+from clusterd.clusters.redis.numbers import Numbers, go_on
 from clusterd.clusters.redis.pending import Pending, moves_of, positions, tell
 from clusterd.clusters.redis.policies import Policies
 from clusterd.clusters.redis.posting import Stored, post, postings_of
@@ -102,6 +102,7 @@ class RedisIndex:
         alone = len(homes) == 1
         self._home = homes.first
         self._numbers = [Numbers(self._calls, one, prefix, tags, alone) for one in homes.all] if len(tags) > 1 else []
+        go_on(self._calls, self._numbers)
         self._lists = RedisLists(self._calls, prefix, tags, scheme)
         self._policies = Policies(homes)
         if policies is None:
@@ -283,8 +284,7 @@ class RedisIndex:
 
     def _catch_up(self) -> None:
         """Learn policies and labels anew; a store that was set back, or emptied, is told what it knew of policies."""
-        for numbers in self._numbers:
-            numbers.go_on()
+        go_on(self._calls, self._numbers)
         for pending in self._pending:
             pending.look_anew()
         for home in self._homes.all:

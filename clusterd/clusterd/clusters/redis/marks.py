@@ -39,7 +39,7 @@ from clusterd_crawler.errors import Unreachable
 
 from clusterd.clusters.redis.home import MARK, REBUILD, REPEND, pairs
 from clusterd.clusters.redis.homes import OWN, Homes
-from clusterd.clusters.redis.numbers import Numbers
+from clusterd.clusters.redis.numbers import Numbers, go_on
 from clusterd.clusters.redis.pending import Pending, positions
 
 log = logging.getLogger(__name__)
@@ -116,8 +116,7 @@ class Marks:
 
     def mark(self) -> None:
         """Set a mark; where a node was set back since the latest, go back first."""
-        for one in self._numbers:
-            one.go_on()
+        go_on(self._calls, self._numbers)
         last, here = self._last(), self._here()
         same = (here.nodes, here.pending, here.position) == (last.nodes, last.pending, last.position)
         here = self._seen("GET", replace(here, number=last.number + 1))

@@ -16,9 +16,10 @@ One Redis needs nothing of this: its sketches are as old as its counter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final
 
-from clusterd_consumer.redis_scripts import Calls, command
+from clusterd_consumer.redis_scripts import Calls, Request, command
 
 from clusterd.clusters.redis.home import ANEW, Home
 from clusterd.clusters.redis.homes import OWN
@@ -41,7 +42,6 @@ class Numbers:
         self._first = home.place << OWN
         self._keys = [f"{prefix}{{{tag}}}:given" for tag in tags]
         self._noted = self._first - self._step
-        self.go_on()
 
     def note(self, contents: Iterable[int]) -> None:
         """Tell all shards now and then how far numbers were given, these among them."""
@@ -50,7 +50,21 @@ class Numbers:
             self._calls.ask([command("ZADD", key, "GT", highest, self._name) for key in self._keys])
             self._noted = highest
 
-    def go_on(self) -> None:
-        """Where another process of a server keeps the home shard, let it begin behind all numbers that were given."""
-        given = self._calls.ask([command("ZSCORE", key, self._name) for key in self._keys])
-        self._home.run(ANEW, max(self._first, *(int(float(number or 0)) for number in given)), self._gap)
+    def asks(self) -> list[Request]:
+        """Return what asks the shards how far numbers were given."""
+        return [command("ZSCORE", key, self._name) for key in self._keys]
+
+    def begins(self, given: Sequence[bytes | None]) -> Request:
+        """Return what lets the home begin behind all of these, where another process of a server keeps it."""
+        return self._home.function(ANEW, max(self._first, *(int(float(number or 0)) for number in given)), self._gap)
+
+
+def go_on(calls: Calls, several: Sequence[Numbers]) -> None:
+    """Where another process of a server keeps a home shard, let it begin behind all numbers that were given.
+
+    Two round trips, whatever the number of homes.
+    """
+    asked = [numbers.asks() for numbers in several]
+    given = iter(calls.ask([request for of in asked for request in of]))
+    begun = [numbers.begins(list(islice(given, len(of)))) for numbers, of in zip(several, asked, strict=True)]
+    calls.ask(begun)

@@ -3,7 +3,8 @@
 Those of all pages by one pass over where each stands. Those of a host by a walk of each cluster that one of its pages
 is in: a pass over all pages would take Redis 10 µs for each page of every other host.
 
-Cost: one round trip for `CHUNK` pages; of a host, those of `Members.of` for each cluster beside.
+Cost: one round trip for `CHUNK` pages, of several homes for `PART` of each; of a host, those of `Members.of` for each
+cluster beside.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import numpy as np
 from clusterd.clusters.acceptance import slot_of
 from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import Cluster, Policy
-from clusterd.clusters.redis.asking.members import CHUNK, Members, Pages, pages_of_host, urls_of
+from clusterd.clusters.redis.asking.members import Members, Pages, pages_of_host, urls_of
 from clusterd.clusters.redis.home import ALIKE, STANDINGS
-from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.homes import CHUNK, Homes
 from clusterd.clusters.redis.spans.standings import SPANNED
 from clusterd.clusters.redis.spans.steps import Spans
 
@@ -46,7 +47,7 @@ class Listing:
         """Yield the clusters of a policy, largest first."""
         slot = slot_of(policies, policy)
         own = None if host is None else pages_of_host(self._homes, host)
-        if own is not None and self._is_walked(slot, own):
+        if own is not None and self._is_walked(own):
             found = self._walked(slot, own, min_size)
         else:
             found = self._passed(slot, own, min_size)
@@ -59,9 +60,9 @@ class Listing:
             )
             yield from sorted(listed, key=lambda cluster: cluster.representative)
 
-    def _is_walked(self, slot: int, own: Pages) -> bool:
+    def _is_walked(self, own: Pages) -> bool:
         known = sum(counted.urls for counted in self._homes.counters())
-        return not self._by_texts(slot) and WALKS * len(own) < known
+        return WALKS * len(own) < known
 
     def _by_texts(self, slot: int) -> bool:
         """Whether clusters are told by the texts of all homes: none knows which of its own are elsewhere, too."""
@@ -93,19 +94,16 @@ class Listing:
 
     def _standings(self, slot: int) -> tuple[Numbers, Pages]:
         """Return the name of the cluster of each page, and the pages."""
-        names, pages = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
-        equal: list[Identities] = [np.zeros(0, IDENTITY)]
-        for home, known in zip(self._homes.all, self._homes.counters(), strict=True):
-            last = known.urls
-            spans = [(start, min(last, start + CHUNK - 1)) for start in range(1, last + 1, CHUNK)]
-            if self._by_texts(slot):
-                equal += [np.frombuffer(home.run(ALIKE, *span), IDENTITY) for span in spans]
-            else:
-                names += [np.frombuffer(home.run(STANDINGS, slot, *span), "<u4") for span in spans]
-            pages.append(np.arange(1, last + 1, dtype=np.int64) | home.place << 32)
-        if self._by_texts(slot):
-            names.append(_names_of_equals(np.concatenate(equal)))
-        found = np.concatenate(names)
+        counts = [known.urls for known in self._homes.counters()]
+        script, before = (ALIKE, ()) if self._by_texts(slot) else (STANDINGS, (slot,))
+        replies: list[list[bytes]] = [[] for _ in counts]
+        for one in self._homes.rounds(counts):
+            asked = {place: (*before, start + 1, end) for place, (start, end) in one.items()}
+            for place, reply in self._homes.each(script, asked).items():
+                replies[place].append(reply)
+        packed = b"".join([reply for of in replies for reply in of])
+        found = _names_of_equals(np.frombuffer(packed, IDENTITY)) if before == () else np.frombuffer(packed, "<u4")
+        pages = [np.arange(1, count + 1, dtype=np.int64) | place << 32 for place, count in enumerate(counts)]
         spanning = self._spans.standings(np.unique(found[found >= SPANNED]).tolist())
         if spanning:
             found = found.copy()

@@ -25,7 +25,6 @@ from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis.asking.listing import Listing
 from clusterd.clusters.redis.asking.matching import matching
 from clusterd.clusters.redis.asking.members import (
-    CHUNK,
     VERSION,
     Members,
     current,
@@ -36,7 +35,7 @@ from clusterd.clusters.redis.asking.members import (
 from clusterd.clusters.redis.asking.origins import originals
 from clusterd.clusters.redis.asking.ranking import of_company, ranked, ranking, unproposed
 from clusterd.clusters.redis.home import SHOWN, VERSIONS, Home
-from clusterd.clusters.redis.homes import OWN, Homes
+from clusterd.clusters.redis.homes import CHUNK, OWN, Homes
 from clusterd.clusters.redis.spans.counting import ClusterCounts
 from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.redis.stream import SecondStream
@@ -182,15 +181,17 @@ class Questions:
 
     def pages(self, host: str | None) -> Iterator[Version]:
         """Yield the versions of all URLs, or of those of a host."""
-        for home in self._homes.all if host is None else [self._homes.of_host(host)]:
-            if host is None:
-                numbers = np.arange(1, home.counters().urls + 1, dtype=np.int64)
-            else:
-                numbers = pages_of_host(self._homes, host) & 0xFFFFFFFF
-            for start in range(0, len(numbers), CHUNK):
-                reply = home.run(VERSIONS, "id", numbers[start : start + CHUNK].astype("<u4").tobytes())
+        if host is None:
+            of = [np.arange(1, known.urls + 1, dtype="<u4") for known in self._homes.counters()]
+        else:
+            own = self._homes.of_host(host)
+            numbers = (pages_of_host(self._homes, host) & 0xFFFFFFFF).astype("<u4")
+            of = [numbers if home is own else numbers[:0] for home in self._homes.all]
+        for one in self._homes.rounds([len(numbers) for numbers in of]):
+            asked = {place: ("id", of[place][start:end].tobytes()) for place, (start, end) in one.items()}
+            for place, reply in self._homes.each(VERSIONS, asked).items():
                 for url, packed in zip(reply[::2], reply[1::2], strict=True):
-                    yield from self._versions(home, url.decode(), packed)
+                    yield from self._versions(self._homes.all[place], url.decode(), packed)
 
     def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
         """Yield each host with the versions of its URLs: of hosts of few pages up to `CHUNK` pages at a time."""

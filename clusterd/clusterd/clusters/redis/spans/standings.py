@@ -18,6 +18,8 @@ SPANNED: Final = 1 << 31
 CLOSED: Final = 0xFFFFFFFF
 #: The policy of a span whose record was lost.
 UNKNOWN: Final = 255
+#: Spans that are looked up at once: of more than that a home would be asked for more than a millisecond takes.
+CHUNK: Final = 1000
 RECORD: Final = struct.Struct("<IIIB")
 #: What a home keeps of its part of a span (`lua/spans.lua`).
 PART: Final = struct.Struct("<BII")
@@ -83,9 +85,13 @@ class Standings:
 
     def standings(self, names: Iterable[int], everywhere: bool = False) -> dict[int, Standing]:
         """Return what clusters names that are spans' (`SPANNED`) stand for; ``everywhere``: all homes are asked."""
-        spans = {name - SPANNED for name in names if name >= SPANNED}
-        if not spans:
-            return {}
+        spans = sorted({name - SPANNED for name in names if name >= SPANNED})
+        found: dict[int, Standing] = {}
+        for start in range(0, len(spans), CHUNK):
+            found |= self._standings(spans[start : start + CHUNK], everywhere)
+        return found
+
+    def _standings(self, spans: Sequence[int], everywhere: bool) -> dict[int, Standing]:
         roots = self.roots(spans)
         tops = {root.number: root for root in roots.values()}
         groups: dict[int, list[int]] = {}

@@ -1,0 +1,54 @@
+"""What questions about all pages ask of a store of many homes: of all at once, and never of one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from clusterd.clusters.redis.index import SHARDS as HOMES
+from clusterd.clusters.redis.index import RedisIndex
+from clusterd.clusters.redis.spans import standings
+from clusterd_consumer.redis_scripts import Calls, Request
+
+from tests.contract.index_world import page, settled
+
+
+class Rounds(Calls):
+    """Calls that count round trips, and note of how many spans a home is asked at once."""
+
+    trips = spans = 0
+
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        Rounds.trips += 1
+        asked = [int(one.data[1 : one.data.index(b"\r")]) - 2 for one in requests if one.name == "HMGET"]
+        Rounds.spans = max(Rounds.spans, *asked, 0)
+        return super().ask(requests)
+
+
+def test_a_question_about_all_pages_asks_all_homes_at_once(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And of the clusters that several homes have for some at a time: there may be any number of these."""
+    index = RedisIndex(redis_url, prefix, calls=Rounds, shards=HOMES)
+    copies = [(host, text) for host in range(20) for text in (host, (host + 1) % 20)]
+    index.apply([page(f"http://h{h}.example/{text}", 1, range(100 * text, 100 * text + 80)) for h, text in copies])
+    settled(index)
+    query = page("http://h.example/", 1, range(80)).main
+
+    def trips(ask: Callable[[], int], found: int) -> int:
+        Rounds.trips = 0
+        assert ask() == found
+        return Rounds.trips
+
+    assert trips(lambda: sum(1 for _ in index.pages()), 40) < HOMES
+    assert trips(lambda: sum(1 for _ in index.clusters("near")), 20) < HOMES
+    assert trips(lambda: sum(1 for _ in index.clusters("identical")), 20) < HOMES
+    one_by_one = trips(lambda: len(index.similar(query, 1, look="clusters")), 2)
+    assert trips(lambda: len(index.similar(query, 1, look="all")), 2) < one_by_one + 4
+    assert Rounds.spans > 3
+    monkeypatch.setattr(standings, "CHUNK", Rounds.spans // 2)
+    Rounds.spans = 0
+    assert trips(lambda: sum(1 for _ in index.clusters("near")), 20)
+    assert 0 < Rounds.spans <= standings.CHUNK
+    index.close()

@@ -102,6 +102,21 @@ def test_sites_that_differ_in_a_folder_are_mirrors_elsewhere() -> None:
     assert decider.decide(f"{second}/unseen/new.html", 2) is None
 
 
+@pytest.mark.parametrize("path", ["", "p", "x/p"])
+def test_sites_may_be_mirrors_in_one_page_under_many_parameters(path: str) -> None:
+    first, second = "http://example.com", "http://www.example.com"
+    pages = [(f"{site}/{path}?id={n}", n) for site in (first, second) for n in range(100)]
+    pages += [(f"{site}/q?id={n}", 500 + n + 1000 * (site == second)) for site in (first, second) for n in range(100)]
+
+    decider = known(learned("example.com", pages))
+    for other in (path, "q", "unseen"):
+        decider.fetched(f"{first}/{other}?id=777", 1)
+
+    assert decider.decide(f"{second}/{path}?id=777", 2) is not None
+    assert decider.decide(f"{second}/q?id=777", 2) is None
+    assert decider.decide(f"{second}/unseen?id=777", 2) is None
+
+
 def test_subdomains_with_pages_of_their_own_under_equal_paths_are_no_mirrors() -> None:
     rules = learned("example.com", both("http://alice.example.com", "http://bob.example.com", 60, differ=20))
 

@@ -113,6 +113,8 @@ class Worker(Generic[Result]):
         #: Up to where records were worked on whole; and what the store was last told of it, "" where of nothing yet.
         self._done: dict[str, str] = {}
         self._stored: dict[str, str] = {}
+        #: What it is being told: where no answer arrives, it may hold that all the same.
+        self._telling: dict[str, str] = {}
         self._known: set[str] = set()
         self.messages = 0
 
@@ -203,6 +205,7 @@ class Worker(Generic[Result]):
         if not self._stored or not self._transport.outlives_store:
             return
         held = self._index.position()
+        self._stored.update({p: at for p, at in self._telling.items() if p in self._stored and held.get(p) == at})
         lost = {p: held.get(p, "") for p, told in self._stored.items() if held.get(p, "") != told}
         went_back = self._index.went_back()
         if lost and not went_back and all(_further(there, self._stored[p]) for p, there in lost.items()):
@@ -215,12 +218,14 @@ class Worker(Generic[Result]):
     def _tell(self, sketches: Sequence[Sketch], position: dict[str, str]) -> list[Result]:
         """Apply sketches with the position, unless the store was set back since it was last told one."""
         self._look()
+        self._telling = position
         try:
             outcomes = list(self._index.apply(sketches, position, self._stored))
         except SetBack:
             self._look()  # says what happened between the look and the write
             raise
         self._stored.update(position)
+        self._telling = {}
         return outcomes
 
     def _go_back(self) -> None:
@@ -228,6 +233,7 @@ class Worker(Generic[Result]):
         held = self._index.position()
         self._transport.seek(held)
         self._done.clear()
+        self._telling = {}
         self._stored = {p: held.get(p, "") for p in self._known}
         self._on_set_back()
 

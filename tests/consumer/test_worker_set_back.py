@@ -164,6 +164,33 @@ def test_a_position_that_others_move_while_a_worker_takes_a_partition_over_is_no
 
 
 @pytest.mark.kafka
+def test_a_store_whose_answer_is_lost_is_known_to_hold_what_it_was_told(
+    kafka_bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It froze for longer than it is waited for, and has moved the position: nobody else has."""
+    kafka_bench.publish(*(encode(page(n)) for n in range(40)))
+    set_back: list[bool] = []
+    transport, ledger = kafka_bench.transport(), kafka_bench.ledger
+    worker = Worker(
+        transport,
+        ledger,
+        kafka_bench.note,
+        DeadLetters(transport, kafka_bench.client, kafka_bench.prefix),
+        batch=4,
+        poll_timeout=0.1,
+        on_set_back=lambda: set_back.append(True),
+    )
+    work_until(worker, lambda: len(ledger.pages) >= 20)
+    ledger.mute_next = True
+    work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
+    assert not ledger.mute_next
+    assert "others have worked" not in caplog.text
+    assert not set_back
+    assert len(kafka_bench.handed) == len(set(kafka_bench.handed)) == 40
+    worker.leave()
+
+
+@pytest.mark.kafka
 def test_an_empty_store_reads_the_whole_log_whatever_the_group_committed(kafka_bench: Bench) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(10)))
     first = kafka_bench.worker()

@@ -36,6 +36,8 @@ class Ledger:
     held: dict[str, str] = field(default_factory=dict)
     refuses: str = "no such page"
     fail_next: int = 0
+    #: It does what it is asked to, but its next answer does not arrive.
+    mute_next: bool = False
     applied: int = 0
     before_apply: Callable[[], None] = lambda: None
 
@@ -55,6 +57,9 @@ class Ledger:
             if self.held.get(partition, "") not in ((known or {}).get(partition, ""), offset):
                 raise SetBack
         self.held.update(position or {})
+        if self.mute_next:
+            self.mute_next = False
+            raise Unreachable("the ledger's answer is lost")
         return outcomes
 
     def position(self) -> dict[str, str]:

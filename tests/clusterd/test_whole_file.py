@@ -8,12 +8,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 
 import pytest
 from clusterd.whole_file import write_whole
 from clusterd_crawler.errors import ClusterdError, WrongInput
 
+#: A user without rights.
+NOBODY = 65534
 EARLIER, LATER = b"earlier", b"later " * 10_000
 
 
@@ -24,6 +27,19 @@ def little_room() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(LATER) // 2, limits[1]))
     yield
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder of our own, which we use as somebody who may not write everywhere, as root may."""
+    user = os.getuid()
+    with TemporaryDirectory() as name:
+        os.chown(name, user or NOBODY, -1)
+        os.setresuid(user or NOBODY, user or NOBODY, user)
+        try:
+            yield Path(name)
+        finally:
+            os.setresuid(user, user, user)
 
 
 def test_a_file_takes_the_place_of_the_earlier_one(tmp_path: Path) -> None:
@@ -85,15 +101,15 @@ def test_standard_output_is_written_to_where_it_leads(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout == LATER
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_what_is_protected_stays_so_and_what_is_not_can_be_written(tmp_path: Path) -> None:
-    file = tmp_path / "rules.json"
+def test_what_is_protected_stays_so_and_what_is_not_can_be_written(folder: Path) -> None:
+    file = folder / "rules.json"
     file.write_bytes(EARLIER)
     file.chmod(0o444)
     with pytest.raises(WrongInput, match="Permission denied"):
         write_whole(file, LATER)
+    assert file.read_bytes() == EARLIER
     file.chmod(0o644)
-    tmp_path.chmod(0o555)  # the folder takes no other file
+    folder.chmod(0o555)  # it takes no other file
     write_whole(file, LATER)
-    tmp_path.chmod(0o755)
+    folder.chmod(0o755)
     assert file.read_bytes() == LATER

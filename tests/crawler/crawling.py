@@ -31,6 +31,8 @@ MODES = {
 REST = {"rest": True}
 #: As well, and the daemon has answered for all of it.
 ANSWERED = {"answered": True}
+#: What was asked for before has come and is known, and rules have been learned and are in use.
+LEARNED = {"learned": True}
 #: Settings: pages are fetched to watch rules where that is owed, and none by chance, which goes by the URL: the site's
 #: port is in it, so of a share of .0001 one run in fifty had fetched another page.
 SELDOM = {"CLUSTERD_EXPLORE": 1e-9}

@@ -73,11 +73,13 @@ class Job(scrapy.Spider):
                 assert times, f"waited in vain: {step}"
 
     def is_time(self, step: dict[str, Any]) -> bool:
-        """Whether a file is there, so much was heard, or the crawl is at rest, as the step waits for."""
+        """Whether a file is there, so much was heard, or the crawl is at rest (with rules), as the step waits for."""
         if "file" in step:
             return Path(step["file"]).exists()
         if "heard" in step:
             return len(self.heard) >= step["heard"]
+        if "learned" in step and not _CRAWLS[self.crawler]._decisions._has_rules:
+            return False
         return self.is_at_rest() and not ("answered" in step and _CRAWLS[self.crawler]._verdicts._asked)
 
     def is_at_rest(self) -> bool:

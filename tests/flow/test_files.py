@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from pathlib import Path
 
-from tests.crawler.crawling import crawl
+from tests.crawler.crawling import LEARNED, crawl
 from tests.crawler.site import html, prose
 from tests.flow.serving import serving
 
@@ -34,7 +34,8 @@ def test_files_beside_pages_are_fetched(tmp_path: Path) -> None:
         random.Random(1).shuffle(urls)
         pause = {"pause": 3}
         quarter = len(urls) // 4
-        steps = [step for at in range(0, len(urls), quarter) for step in (*urls[at : at + quarter], pause)]
+        steps = [step for at in range(0, 3 * quarter, quarter) for step in (*urls[at : at + quarter], pause)]
+        steps += [LEARNED, *urls[3 * quarter :]]
         crawled = crawl(tmp_path, steps, SETTINGS)
     skipped = [url for url, *_ in crawled.skipped]
     assert len(served) == PAGES + len(files)

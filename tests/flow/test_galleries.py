@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawler.crawling import crawl
+from tests.crawler.crawling import LEARNED, crawl
 from tests.crawler.site import html
 from tests.flow.serving import serving
 
@@ -40,7 +40,8 @@ def skipped(folder: Path, shown: Callable[[str], str], form: str) -> int:
     with serving(page) as site:
         urls = [site + form.format(n) for n in range(PAGES)]
         random.Random(1).shuffle(urls)
-        steps = [*urls[: PAGES // 2], {"pause": 4}, *urls[PAGES // 2 :]]
+        learned = [LEARNED] if shown is nothing else []
+        steps = [*urls[: PAGES // 2], {"pause": 4}, *learned, *urls[PAGES // 2 :]]
         crawled = crawl(folder, steps, {"CLUSTERD_EXPLORE": 0.05, "ROBOTSTXT_OBEY": False})
     seen = {page["url"] for page in crawled.seen}
     assert len(seen) == len(crawled.seen)

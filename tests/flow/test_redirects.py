@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from pathlib import Path
 
-from tests.crawler.crawling import Crawled, crawl
+from tests.crawler.crawling import LEARNED, Crawled, crawl
 from tests.crawler.site import html, prose
 from tests.flow.serving import serving
 
@@ -14,10 +14,10 @@ PAGES = 240
 SETTINGS = {"CLUSTERD_EXPLORE": 0.05, "ROBOTSTXT_OBEY": False}
 
 
-def halves(folder: Path, urls: list[str]) -> Crawled:
+def halves(folder: Path, urls: list[str], *between: dict[str, bool]) -> Crawled:
     """Crawl half of the pages, and the rest after a while."""
     random.Random(1).shuffle(urls)
-    steps = [*urls[: len(urls) // 2], {"pause": 4}, *urls[len(urls) // 2 :]]
+    steps = [*urls[: len(urls) // 2], {"pause": 4}, *between, *urls[len(urls) // 2 :]]
     return crawl(folder, steps, SETTINGS)
 
 
@@ -32,7 +32,7 @@ def test_links_that_lead_to_the_log_in_page_are_soon_not_asked_for(tmp_path: Pat
 
     with serving(page) as site:
         forms = ("/wiki/{}", "/edit/{}", "/watch?page={}")
-        crawled = halves(tmp_path, [site + form.format(n) for n in range(PAGES) for form in forms])
+        crawled = halves(tmp_path, [site + form.format(n) for n in range(PAGES) for form in forms], LEARNED)
     assert sum("/wiki/" in one["url"] for one in crawled.seen) == asked["wiki"] == PAGES
     for form in ("edit", "watch"):
         assert asked[form] < 0.8 * PAGES

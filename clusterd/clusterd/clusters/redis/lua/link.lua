@@ -1,4 +1,4 @@
--- link(BASE; policies, partitions, (partition, known, offset)*, posted, (page, edges)*) → for each page: where it stands now
+-- link(BASE; policies, partitions, (partition, known, offset)*, posted, (page, edges)*) → for each page: where it stands
 --
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
 -- ARGV    policies (counters.lua) by which the edges were judged; partitions: how many follow (positions.lua)
@@ -6,7 +6,8 @@
 --         for each page that was proposed any: packed URL id, node, content, what matches (contents, the best first);
 --         its verified edges, 6 bytes each: content, bits of the policies that join the two
 -- returns -1 where the store is in another state than when they were posted (pending.py): their numbers may be others' by
---         now; -2 where all was done, but the position is not what the caller knew; which policies there are, alone where these are not the caller's (nothing was done then); else for each page
+--         now; which policies there are, alone where these are not the caller's (nothing was done then); -2 where all was
+--         done, but the position is not what the caller knew, which was not moved then; else for each page
 --         three strings: its best match that another page shows (a content, 4 bytes; its own where one shows that by
 --         now) and the URL of such a page, empty where there is none (most often, what a page resembles most is what it
 --         showed before); its places (forest.lua), empty where it shows another text by now; for each graded policy a

@@ -74,6 +74,11 @@ def having(snapshot: Snapshot, keys: Iterable[ColumnKey]) -> Flags:
     return found
 
 
+def unmoved(snapshot: Snapshot, own: Iterable[ColumnKey]) -> Flags:
+    """Return the rows in which no parameter takes the place of one of these, were they deleted."""
+    return ~having(snapshot, movers(own, snapshot.columns))
+
+
 def chosen_of(column: LiveColumn, rows: Flags) -> Flags:
     """Return which entries of a column are of the given rows."""
     chosen: Flags = column.alive & rows[column.rows]
@@ -94,7 +99,7 @@ class Drop:
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows that have one of the parameters, and none that would take its place."""
-        return having(snapshot, self.own) & ~having(snapshot, movers(self.own, snapshot.columns))
+        return having(snapshot, self.own) & unmoved(snapshot, self.own)
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Subtract the parameters' hashes and exchange the shapes'."""
@@ -133,7 +138,7 @@ class DropUnordered(Drop):
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows that have one of the parameters, or whose parameters are not in order."""
         changed = reshaped(snapshot, self._shapes(snapshot))
-        return changed & ~having(snapshot, movers(self.own, snapshot.columns))
+        return changed & unmoved(snapshot, self.own)
 
     def _shapes(self, snapshot: Snapshot) -> Hashes:
         return snapshot.evidence.shapes.hashes_left(self.own, in_order=True)
@@ -329,7 +334,7 @@ class Both:
         items = snapshot.evidence.paths.items
         meant = np.array([path.rpartition("/")[2] in ends for path in items], np.bool_)
         changed: Flags = (self.path.rows(snapshot) | self.query.rows(snapshot)) & meant[snapshot.path]
-        return changed & ~having(snapshot, movers(self.own, snapshot.columns))
+        return changed & unmoved(snapshot, self.own)
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Add up what both change: they touch different parts of the sum."""

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits.edit import chosen_of, deletions, having, movers, renumber, reshape
+from clusterd.learning.edits.edit import chosen_of, deletions, renumber, reshape, unmoved
 from clusterd.learning.edits.proposing import is_plain
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, without
@@ -72,7 +72,7 @@ class Reference:
         for key, text in self.dropped:
             found &= snapshot.values(key) == snapshot.columns[key].column.numbers.get(text, -1)
         found[snapshot.columns[self.target].rows] = False
-        return found & ~having(snapshot, movers([key for key, _ in self.dropped], snapshot.columns))
+        return found & unmoved(snapshot, [key for key, _ in self.dropped])
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Take the fixed parameters' hashes away, add the target's, exchange the shapes'."""

@@ -312,16 +312,20 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
     good, bad = trials.records(attribute)
     values = int(np.count_nonzero(good + bad))
     for cut in CUTS:
+        if cut <= share:
+            break
         chosen = (good > 0) & (bad <= (1 - cut) * (good + bad))
         left = ~chosen & (bad > 0)
         few = int(good[chosen].sum()) >= MOST * tried
         if not few or not _differ_beyond_luck(bad[left], (good + bad)[left], 1 - share, values):
             chosen &= good >= need * (1 + bad)
+            if not chosen.any():
+                continue
             chosen &= _no_luck(np.where(chosen, good / (1 + bad), 0), share, values)
         allowed = np.flatnonzero(chosen)
         if attribute.name == DEPTH:  # A context is of one depth, or of any.
             allowed = allowed[np.argsort(-good[allowed], kind="stable")[:1]]
-        if cut <= share or not 0 < len(allowed) < values or int(good[allowed].sum()) < EACH * len(allowed):
+        if not 0 < len(allowed) < values or int(good[allowed].sum()) < EACH * len(allowed):
             continue
         if isinstance(trials.edit, DropUnordered) and attribute.column in trials.edit.own:
             allowed = np.union1d(allowed, [0])  # What has none of the parameters is put in order all the same.

@@ -31,16 +31,15 @@ class Interrupted(Calls):
 
     def ask(self, requests: Sequence[Request]) -> list[Any]:
         replies: list[Any] = []
-        for request in requests:
-            self._interrupt(request.name)
-            replies += super().ask([request])
-        return replies
-
-    def _interrupt(self, name: str) -> None:
-        if name == self._name:
-            self._left -= 1
-            if self._left == 0:
-                self._act()
+        asked = 0
+        for at, request in enumerate(requests):
+            if self._left > 0 and request.name == self._name:
+                replies += super().ask(requests[asked:at])
+                asked = at
+                self._left -= 1
+                if self._left == 0:
+                    self._act()
+        return replies + super().ask(requests[asked:])
 
 
 def interrupted(url: str, prefix: str, name: str, nth: int, act: Callable[[], None]) -> RedisIndex:

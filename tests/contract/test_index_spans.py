@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import mmh3
 import pytest
@@ -17,7 +18,8 @@ from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.policies import change, text_of
 from clusterd.clusters.redis.spans.steps import pairs_of
 from clusterd_consumer.hash_tags import spread_tags
-from clusterd_consumer.redis_connection import connect
+from clusterd_consumer.redis_connection import Client, connect
+from clusterd_consumer.redis_scripts import Calls, Request
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
 
@@ -206,16 +208,31 @@ class Dying:
         self.left = nth
         self.running = False
 
-    def of(self, client: object) -> Interrupted:
-        calls = Interrupted(client, "", 0, print)  # type: ignore[arg-type]
-        calls._interrupt = self._count  # type: ignore[method-assign]
-        return calls
+    def of(self, client: Client) -> Calls:
+        return CallsOfDying(client, self)
 
-    def _count(self, name: str) -> None:
-        self.left -= self.running
-        if self.running and self.left == 0:
+    def count(self) -> None:
+        self.left -= 1
+        if self.left == 0:
             self.running = False
             raise Died
+
+
+class CallsOfDying(Calls):
+    """Calls that are made one by one while they are counted."""
+
+    def __init__(self, client: Client, dying: Dying) -> None:
+        super().__init__(client)
+        self._dying = dying
+
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        replies: list[Any] = []
+        for at, request in enumerate(requests):
+            if not self._dying.running:
+                return replies + super().ask(requests[at:])
+            self._dying.count()
+            replies += super().ask([request])
+        return replies
 
 
 @pytest.mark.parametrize("name", ["accept", "link", "crown"])

@@ -1,10 +1,11 @@
--- contents(BASE; from, to) → the contents among the nodes `from` to `to` that URLs show: 5 bytes each, node and profile
+-- contents(BASE; from, to[, most]) → the contents among the nodes `from` to `to` that URLs show: 5 bytes each, node and
+-- profile; where there are more than `most`, the first so many
 --
 -- KEYS[1] BASE   the home shard (records.lua)
 --
 -- Blocks are read whole: a record of its own costs a call each, and ten times as much.
 define('contents', function(ARGV)
-  local reply, size, read, bytes, left = {}, NODES.size, nil, nil, nil
+  local reply, size, most, read, bytes, left = {}, NODES.size, tonumber(ARGV[3]), nil, nil, nil
 
   local function read_block(key)
     read, bytes, left = key, call('GET', key) or '', {}
@@ -19,6 +20,7 @@ define('contents', function(ARGV)
     if #record == size and u4(record, 1) == id then
       local profile, flags = byte(record, size - 1, size)
       if flags % (2 * DEPARTED) < DEPARTED then reply[#reply + 1] = pack('<I4B', id, profile) end
+      if #reply == most then break end
     end
   end
   return concat(reply)

@@ -36,8 +36,11 @@ from clusterd.clusters.redis.spans.steps import PAIR, UNION, Spans
 from clusterd.clusters.redis.spans.tidying import Tidier
 from clusterd.clusters.splitting import Search
 
-#: Contents looked up again in one step, and searches that go on side by side.
+#: Contents looked up again in one step, and numbers among which they are looked for: behind a home shard that came back
+#: without its latest writes lie thousands that no content has (`numbers`).
 BUILT: Final = 64
+PASSED: Final = 1024
+#: Searches that go on side by side.
 SEARCHES: Final = 96
 #: Seconds that a departed content is waited for whose worker died before it was linked. The log delivers its message
 #: again within seconds (Kafka's session timeout); one that was lost never comes, and must not keep `settle` busy.
@@ -201,13 +204,15 @@ class Settler:
         graded = policies.graded
         if policies.number != known.policies:
             return False  # one was added or removed a moment ago: the next call knows it
-        found = home.run(CONTENTS, start, min(to, start + BUILT - 1))
-        profiles = dict(struct.iter_unpack("<IB", found))
+        last = min(to, start + PASSED - 1)
+        profiles = dict(struct.iter_unpack("<IB", home.run(CONTENTS, start, last, BUILT)))
+        if len(profiles) == BUILT:
+            last = max(profiles)
         contents = {n: Stored(one, profiles[n]) for n, one in self._lists.sketches(profiles).items() if one}
         several = len(self._homes) > 1
         keys = {number: posted_keys(*content, self._scheme, several) for number, content in contents.items()}
         postings = [Posting(number, b"", of.tobytes()) for number, of in keys.items()]
-        arguments: list[object] = [policies.number, start + BUILT]
+        arguments: list[object] = [policies.number, last + 1]
         verdicts = post(self._lists, postings, contents, self._scheme, several) if postings else []
         for number, near in zip(contents, verdicts, strict=True):
             kept = self._told(policies, home, number, near)

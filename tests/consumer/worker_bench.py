@@ -86,6 +86,8 @@ class Bench:
     handed: list[tuple[str, bool]] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
     opened: list[Transport] = field(default_factory=list)
+    #: How often a worker said that the store may have come back from the past.
+    set_backs: int = 0
 
     def transport(self) -> Transport:
         self.opened.append(self.connect(self.ledger))
@@ -94,7 +96,15 @@ class Bench:
     def worker(self, hand_on: Callable[[Batch, Sequence[bool]], None] | None = None, batch: int = 10) -> Worker[bool]:
         transport = self.transport()
         dead = DeadLetters(transport, self.client, self.prefix)
-        return Worker(transport, self.ledger, hand_on or self.note, dead, batch=batch, poll_timeout=0.1)
+        return Worker(
+            *(transport, self.ledger, hand_on or self.note, dead),
+            batch=batch,
+            poll_timeout=0.1,
+            on_set_back=self.note_set_back,
+        )
+
+    def note_set_back(self) -> None:
+        self.set_backs += 1
 
     def note(self, batch: Batch, outcomes: Sequence[bool]) -> None:
         assert len(outcomes) == len(batch.sketches) == len(batch.records)

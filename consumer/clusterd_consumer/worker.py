@@ -203,7 +203,7 @@ class Worker(Generic[Result]):
 
     def _look(self) -> None:
         """Raise `SetBack` where the store does not hold the position that it was last told, or has gone back to it."""
-        if not self._stored or not self._transport.outlives_store:
+        if not self._transport.outlives_store:
             return
         held = self._index.position()
         self._stored.update({p: at for p, at in self._telling.items() if p in self._stored and held.get(p) == at})

@@ -107,6 +107,26 @@ def test_a_store_that_is_set_back_before_a_new_worker_has_told_it_anything_is_ca
 
 
 @pytest.mark.kafka
+def test_a_worker_without_a_partition_says_that_the_store_went_back(kafka_bench: Bench) -> None:
+    """It learns rules all the same, from evidence that may have been lost."""
+    workers = [kafka_bench.worker() for _ in range(3)]  # two partitions
+    members = kafka_bench.opened[-3:]
+
+    def shared() -> bool:
+        for worker in workers:
+            worker.step()
+        return sorted(len(member.assigned()) for member in members) == [0, 1, 1]
+
+    work_until(workers[0], shared)
+    idle = next(worker for worker, member in zip(workers, members, strict=True) if not member.assigned())
+    kafka_bench.ledger.gone_back = True
+    idle.step()
+    assert kafka_bench.set_backs == 1
+    for worker in workers:
+        worker.leave()
+
+
+@pytest.mark.kafka
 def test_a_worker_whose_partitions_others_took_says_so_and_goes_on_where_they_are(
     kafka_bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:

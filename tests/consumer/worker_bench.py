@@ -38,6 +38,8 @@ class Ledger:
     fail_next: int = 0
     #: It does what it is asked to, but its next answer does not arrive.
     mute_next: bool = False
+    #: It is of the past, and has not said so yet.
+    gone_back: bool = False
     applied: int = 0
     before_apply: Callable[[], None] = lambda: None
 
@@ -66,7 +68,8 @@ class Ledger:
         return dict(self.held)
 
     def went_back(self) -> bool:
-        return False
+        went, self.gone_back = self.gone_back, False
+        return went
 
     def snapshot(self) -> Ledger:
         return copy.deepcopy(self)

@@ -107,7 +107,8 @@ class Worker(Generic[Result]):
         self._size = batch
         self._poll_timeout = poll_timeout
         self._stopping = stopping or StopFlag()
-        #: Called when the store may have come back from the past: what else it has lost is to be looked after.
+        #: Called when the store may have come back from the past, not where others merely went on: what else it has
+        #: lost is to be looked after.
         self._on_set_back = on_set_back
         self._insist: Insist = insist or Insisting(on_trouble, self._stopping)
         #: Up to where records were worked on whole; and what the store was last told of it, "" where of nothing yet.
@@ -202,7 +203,7 @@ class Worker(Generic[Result]):
 
     def _look(self) -> None:
         """Raise `SetBack` where the store does not hold the position that it was last told, or has gone back to it."""
-        if not self._stored or not self._transport.outlives_store:
+        if not self._transport.outlives_store:
             return
         held = self._index.position()
         self._stored.update({p: at for p, at in self._telling.items() if p in self._stored and held.get(p) == at})
@@ -213,6 +214,7 @@ class Worker(Generic[Result]):
             raise SetBack
         if went_back or lost:
             log.warning("the store may have lost its latest state; reading again from %s", lost or held)
+            self._on_set_back()
             raise SetBack
 
     def _tell(self, sketches: Sequence[Sketch], position: dict[str, str]) -> list[Result]:
@@ -235,7 +237,6 @@ class Worker(Generic[Result]):
         self._done.clear()
         self._telling = {}
         self._stored = {p: held.get(p, "") for p in self._known}
-        self._on_set_back()
 
     def _remember(self) -> None:
         """Let the store remember what has been worked on, where no later batch has told it yet."""

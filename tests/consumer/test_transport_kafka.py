@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -309,6 +310,31 @@ def test_nothing_is_a_member_s_while_it_waits_for_the_others_to_join(kafka_boots
         one.poll(10, 0.1)  # the other one has yet to come
         assert not one.assigned()
     wait_until(shared)
+
+
+def test_a_member_that_stood_still_beyond_its_session_reads_nothing_of_what_is_another_s(
+    kafka_bootstrap: str, prefix: str
+) -> None:
+    """Its client has records at hand, and has not heard yet that the group counts it out."""
+    name = prefix.rstrip(":")
+    other = transport(kafka_bootstrap, name)
+    for n in range(40):
+        other.publish(topics.SKETCHES, b"%d" % n, b"%d" % n)
+    other.flush(10)
+    program = (
+        "import os, signal, sys; from clusterd_consumer.transport.kafka import KafkaTransport;"
+        "member = KafkaTransport(sys.argv[1], group=sys.argv[2], prefix=sys.argv[2] + '-', session_timeout=2)\n"
+        "while not member.poll(1, 0.2): pass\n"
+        "os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "print(member.changing(), len(member.poll(100, 0)), len(member.assigned()), flush=True); os._exit(0)"
+    )
+    arguments = [sys.executable, "-c", program, kafka_bootstrap, name]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as still:
+        os.waitpid(still.pid, os.WUNTRACED)
+        assert len(drain(other, 40)) == 40
+        still.send_signal(signal.SIGCONT)
+        said, _ = still.communicate(timeout=60)
+    assert said.split() == ["True", "0", "0"]
 
 
 def test_a_member_joins_once_however_late_its_topic_s_metadata_come(

@@ -45,22 +45,14 @@ def test_a_store_that_comes_back_from_the_past_is_caught_up_by_replay(
     kafka_bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(40)))
-    set_back: list[bool] = []
-    transport = kafka_bench.transport()
-    dead = DeadLetters(transport, kafka_bench.client, kafka_bench.prefix)
-    worker = Worker(
-        *(transport, kafka_bench.ledger, kafka_bench.note, dead),
-        batch=10,
-        poll_timeout=0.1,
-        on_set_back=lambda: set_back.append(True),
-    )
+    worker = kafka_bench.worker()
     work_until(worker, lambda: len(kafka_bench.ledger.pages) >= 20)
     past = kafka_bench.ledger.snapshot()
     work_until(worker, lambda: len(kafka_bench.ledger.pages) == 40)
-    assert not set_back
+    assert not kafka_bench.set_backs
     kafka_bench.ledger.restore(past)
     work_until(worker, lambda: len(kafka_bench.ledger.pages) == 40)
-    assert set_back
+    assert kafka_bench.set_backs == 1
     assert "the store may have lost its latest state; reading again from" in caplog.text
     worker.leave()
 
@@ -115,6 +107,26 @@ def test_a_store_that_is_set_back_before_a_new_worker_has_told_it_anything_is_ca
 
 
 @pytest.mark.kafka
+def test_a_worker_without_a_partition_says_that_the_store_went_back(kafka_bench: Bench) -> None:
+    """It learns rules all the same, from evidence that may have been lost."""
+    workers = [kafka_bench.worker() for _ in range(3)]  # two partitions
+    members = kafka_bench.opened[-3:]
+
+    def shared() -> bool:
+        for worker in workers:
+            worker.step()
+        return sorted(len(member.assigned()) for member in members) == [0, 1, 1]
+
+    work_until(workers[0], shared)
+    idle = next(worker for worker, member in zip(workers, members, strict=True) if not member.assigned())
+    kafka_bench.ledger.gone_back = True
+    idle.step()
+    assert kafka_bench.set_backs == 1
+    for worker in workers:
+        worker.leave()
+
+
+@pytest.mark.kafka
 def test_a_worker_whose_partitions_others_took_says_so_and_goes_on_where_they_are(
     kafka_bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -126,7 +138,7 @@ def test_a_worker_whose_partitions_others_took_says_so_and_goes_on_where_they_ar
     ledger.held.update({partition: str(int(offset) + 3) for partition, offset in told.items()})
     worker.step()
     assert "others have worked on these partitions meanwhile" in caplog.text
-    assert "came back" not in caplog.text
+    assert not kafka_bench.set_backs
     kafka_bench.publish(*(encode(page(n)) for n in range(10, 30)))
     work_until(worker, lambda: len(ledger.pages) >= 30 - 3 * len(told))
     assert all(int(ledger.held[partition]) >= int(offset) + 3 for partition, offset in told.items())
@@ -154,6 +166,7 @@ def test_a_position_that_others_move_while_a_worker_takes_a_partition_over_is_no
     (moved,) = ledger.held
     assert ledger.held[moved] == "5"
     assert not kafka_bench.handed
+    assert not kafka_bench.set_backs
     assert "others have worked on these partitions meanwhile" in caplog.text
     work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
     done = [
@@ -169,23 +182,13 @@ def test_a_store_whose_answer_is_lost_is_known_to_hold_what_it_was_told(
 ) -> None:
     """It froze for longer than it is waited for, and has moved the position: nobody else has."""
     kafka_bench.publish(*(encode(page(n)) for n in range(40)))
-    set_back: list[bool] = []
-    transport, ledger = kafka_bench.transport(), kafka_bench.ledger
-    worker = Worker(
-        transport,
-        ledger,
-        kafka_bench.note,
-        DeadLetters(transport, kafka_bench.client, kafka_bench.prefix),
-        batch=4,
-        poll_timeout=0.1,
-        on_set_back=lambda: set_back.append(True),
-    )
+    worker, ledger = kafka_bench.worker(batch=4), kafka_bench.ledger
     work_until(worker, lambda: len(ledger.pages) >= 20)
     ledger.mute_next = True
     work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
     assert not ledger.mute_next
     assert "others have worked" not in caplog.text
-    assert not set_back
+    assert not kafka_bench.set_backs
     assert len(kafka_bench.handed) == len(set(kafka_bench.handed)) == 40
     worker.leave()
 

@@ -38,6 +38,8 @@ class Ledger:
     fail_next: int = 0
     #: It does what it is asked to, but its next answer does not arrive.
     mute_next: bool = False
+    #: It is of the past, and has not said so yet.
+    gone_back: bool = False
     applied: int = 0
     before_apply: Callable[[], None] = lambda: None
 
@@ -66,7 +68,8 @@ class Ledger:
         return dict(self.held)
 
     def went_back(self) -> bool:
-        return False
+        went, self.gone_back = self.gone_back, False
+        return went
 
     def snapshot(self) -> Ledger:
         return copy.deepcopy(self)
@@ -86,6 +89,8 @@ class Bench:
     handed: list[tuple[str, bool]] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
     opened: list[Transport] = field(default_factory=list)
+    #: How often a worker said that the store may have come back from the past.
+    set_backs: int = 0
 
     def transport(self) -> Transport:
         self.opened.append(self.connect(self.ledger))
@@ -94,7 +99,15 @@ class Bench:
     def worker(self, hand_on: Callable[[Batch, Sequence[bool]], None] | None = None, batch: int = 10) -> Worker[bool]:
         transport = self.transport()
         dead = DeadLetters(transport, self.client, self.prefix)
-        return Worker(transport, self.ledger, hand_on or self.note, dead, batch=batch, poll_timeout=0.1)
+        return Worker(
+            *(transport, self.ledger, hand_on or self.note, dead),
+            batch=batch,
+            poll_timeout=0.1,
+            on_set_back=self.note_set_back,
+        )
+
+    def note_set_back(self) -> None:
+        self.set_backs += 1
 
     def note(self, batch: Batch, outcomes: Sequence[bool]) -> None:
         assert len(outcomes) == len(batch.sketches) == len(batch.records)

@@ -87,7 +87,7 @@ class KafkaTransport:
         #: A consumer of no group, for `backlog`.
         self._asker: Any = None
         self._topic_id = ""
-        self._membership = Membership()
+        self._membership = Membership(session_timeout)
         #: Partition → the turn of the membership in which it was placed, and where the store said.
         self._placed: dict[Any, tuple[int, str]] = {}
         #: Partition → how many records since it was placed may still come again.
@@ -109,8 +109,10 @@ class KafkaTransport:
             consumer = self._joined()
             fetched = self._membership.poll(consumer, max_records, timeout)
             self._look_for_new_topic(consumer)
+            if lapsed := self._membership.lapsed():
+                self._placed.clear()
             unplaced = consumer.assignment() - self._in_place()
-            if unplaced and not self._membership.joining:
+            if unplaced and not (lapsed or self._membership.joining):
                 self._place(unplaced, self._remembered())
             usable = {partition: taken for partition, taken in fetched.items() if partition not in unplaced}
             for partition, taken in usable.items():
@@ -167,8 +169,8 @@ class KafkaTransport:
         return {self._name(partition): self._placed[partition][1] for partition in ours}
 
     def changing(self) -> bool:
-        """Whether the group is to be joined anew: until the next poll our partitions are ours."""
-        return self._consumer is not None and bool(self._consumer._coordinator.need_rejoin())
+        """Whether the group is to be joined anew, or may have counted us out: the next poll may take our partitions."""
+        return self._consumer is not None and self._membership.changing(self._consumer)
 
     def backlog(self) -> int:
         """Return the records that lie after the store's position, over all partitions."""
@@ -202,8 +204,7 @@ class KafkaTransport:
         """Let the latest offsets arrive before the group is left: only lag tools would miss them."""
         if self._consumer is None or not self._committed:
             return
-        ours = self._in_place()
-        offsets = {p: OffsetAndMetadata(offset, "", -1) for p, offset in self._committed.items() if p in ours}
+        offsets = {p: OffsetAndMetadata(self._committed[p], "", -1) for p in self._in_place() & self._committed.keys()}
         try:
             self._consumer.commit(offsets, timeout_ms=LAST_COMMIT)
         except KafkaError as error:
@@ -225,7 +226,7 @@ class KafkaTransport:
                 metadata_max_age_ms=METADATA_AGE,
             )
             try:
-                self._membership.keep_joins(consumer)
+                self._membership.follow(consumer)
                 consumer.subscribe([self._topic], listener=self._membership)
                 # Asks for metadata, now that they are noted for the group: it would join once more when they come.
                 consumer.partitions_for_topic(self._topic)

@@ -7,13 +7,15 @@ Behaviour of kafka-python 3.0.12 that decided how this is written:
 - A join for the sake of new metadata that ends after the poll that began it is lost: nothing awaits it any more, the
   heartbeat stays off and the partitions are never fetched, unless the next poll is told to join again.
 - That one then asks to join once more, whoever called for the first: from the member that leads the group this makes
-  all others join again, too. So what a join brought is kept for it (`Membership.keep_joins`).
-- Partitions count as assigned until the join has ended, though they may be somebody else's before we hear of it.
+  all others join again, too. So what a join brought is kept for it (`Membership.follow`).
+- Partitions count as assigned until the join has ended, though they may be somebody else's before we hear of it; also
+  after a pause beyond the session, until a heartbeat is answered (`Membership.lapsed`).
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -46,7 +48,11 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
     #: them has heard of it and joined, nobody reads.
     HEARTBEAT: Final = 250
 
-    def __init__(self) -> None:
+    def __init__(self, session: float) -> None:
+        """``session``: seconds without a heartbeat after which the group gives our partitions to others."""
+        self._session = session
+        #: When the heartbeat was sent that was answered last, or partitions were given to us.
+        self._alive = math.inf
         #: Counts the changes.
         self.turn = 0
         #: Whether partitions were taken away and none have been given yet.
@@ -65,8 +71,14 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         self.turn += 1
         self.joining = False
         self._brought = None
+        self._alive = time.monotonic()
 
-    def keep_joins(self, consumer: Any) -> None:
+    def follow(self, consumer: Any) -> None:
+        """Know what becomes of a consumer's joins and heartbeats."""
+        self._keep_joins(consumer)
+        self._note_heartbeats(consumer)
+
+    def _keep_joins(self, consumer: Any) -> None:
         """Let a join that ends between two polls be taken up by the next one, instead of joining anew."""
         coordinator = consumer._coordinator
         join = getattr(coordinator, "_do_join_and_sync_async", None)
@@ -100,6 +112,28 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
                 return fetched
             if due <= 0:
                 time.sleep(min(DUE_PAUSE, max(0.0, until - time.monotonic())))
+
+    def _note_heartbeats(self, consumer: Any) -> None:
+        """Know when each heartbeat that is answered was sent: where we stood still, its answer may be an old one."""
+        heartbeat = consumer._coordinator.heartbeat
+        received = heartbeat.received_heartbeat
+
+        def noted() -> None:
+            self._alive = heartbeat.last_send
+            received()
+
+        heartbeat.received_heartbeat = noted
+
+    def lapsed(self) -> bool:
+        """Whether no heartbeat has been answered for a session: we stood still, or the log was away.
+
+        Then our partitions may be somebody else's, until one is answered or we have joined anew.
+        """
+        return time.monotonic() > self._alive + self._session
+
+    def changing(self, consumer: Any) -> bool:
+        """Whether the group is to be joined anew, or may have counted us out."""
+        return bool(consumer._coordinator.need_rejoin()) or self.lapsed()
 
     def listen(self, consumer: Any, topic: str) -> None:
         """Ask a log that has been silent for long whether it is there; the client's error where it is not."""

@@ -11,6 +11,7 @@ from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.spans import standings
 from clusterd_consumer.redis_scripts import Calls, Request
 
+from clusterd import queries
 from tests.contract.index_world import page, settled
 
 
@@ -51,4 +52,25 @@ def test_a_question_about_all_pages_asks_all_homes_at_once(
     Rounds.spans = 0
     assert trips(lambda: sum(1 for _ in index.clusters("near")), 20)
     assert 0 < Rounds.spans <= standings.CHUNK
+    index.close()
+
+
+@pytest.mark.parametrize("policy", ["identical", "near"])
+def test_a_list_of_results_is_folded_in_few_calls(redis_url: str, prefix: str, policy: str) -> None:
+    """As many for forty as for one, whatever is unknown among them, and however the store has spelled what is not."""
+    index = RedisIndex(redis_url, prefix, calls=Rounds, shards=HOMES)
+    copies = [(host, text) for host in range(20) for text in (host, (host + 1) % 20)]
+    index.apply([page(f"http://h{h}.example/~{text}", 1, range(100 * text, 100 * text + 80)) for h, text in copies])
+    settled(index)
+    assert index.cluster_names(["http://h.example/"], policy) == [None]
+    given = [f"http://h{h}.example/%7e{text}" for h, text in copies]
+    unknown = [f"http://h{h}.example/%7eunknown" for h in range(20)]
+
+    Rounds.trips = 0
+    groups = queries.group(index, [given[0], unknown[0]], policy)
+    one = Rounds.trips
+    assert [len(group.members) for group in groups] == [1, 1]
+    groups = queries.group(index, given + unknown, policy)
+    assert sorted(len(group.members) for group in groups) == [1] * 20 + [2] * 20
+    assert Rounds.trips <= 2 * one
     index.close()

@@ -221,6 +221,10 @@ class Index(Protocol):
         """Return the cluster of a URL's current version (of size 1 where it is alone); None for an unknown URL."""
         ...
 
+    def cluster_names(self, urls: Sequence[str], policy: str) -> list[str | None]:
+        """Return the name of what `cluster_of` says of each of these URLs, in few calls: no cluster is walked."""
+        ...
+
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
     ) -> list[Hit]:

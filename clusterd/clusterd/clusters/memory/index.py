@@ -274,6 +274,11 @@ class MemoryIndex:
             name, urls = self._graph.place(fetches[-1], policy)
             return gathered(name, policy, urls)
 
+    def cluster_names(self, urls: Sequence[str], policy: str) -> list[str | None]:
+        """Return the name of each URL's cluster; None for an unknown URL."""
+        found = [self.cluster_of(url, policy) for url in urls]
+        return [cluster.cluster if cluster else None for cluster in found]
+
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
     ) -> list[Hit]:

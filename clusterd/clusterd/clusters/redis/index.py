@@ -305,6 +305,10 @@ class RedisIndex:
         """Return the cluster of a URL's current version; None for an unknown URL."""
         return self._questions.cluster_of(self._policies.reload().entries, url, policy)
 
+    def cluster_names(self, urls: Sequence[str], policy: str) -> list[str | None]:
+        """Return the name of each URL's cluster; None for an unknown URL."""
+        return self._questions.cluster_names(self._policies.reload().entries, urls, policy)
+
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
     ) -> list[Hit]:

@@ -83,6 +83,13 @@ class Questions:
         name, pages = found
         return gathered(f"{policy}-{name}", policy, urls_of(self._homes, np.array(pages)))
 
+    def cluster_names(self, policies: Sequence[Policy], urls: Sequence[str], policy: str) -> list[str | None]:
+        """Return the name of the cluster of each URL: a few round trips for `CHUNK`, none of them walked."""
+        slot = slot_of(policies, policy)
+        parts = (urls[start : start + CHUNK] for start in range(0, len(urls), CHUNK))
+        names = [name for part in parts for name in self._members.names(slot, part)]
+        return [None if name is None else f"{policy}-{name}" for name in names]
+
     def similar(
         self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, stream: str, look: Look
     ) -> list[Hit]:

@@ -45,6 +45,8 @@ def test_a_question_about_all_pages_asks_all_homes_at_once(
     assert trips(lambda: sum(1 for _ in index.pages()), 40) < HOMES
     assert trips(lambda: sum(1 for _ in index.clusters("near")), 20) < HOMES
     assert trips(lambda: sum(1 for _ in index.clusters("identical")), 20) < HOMES
+    assert trips(lambda: len(index.hosts()), 20) < HOMES
+    assert trips(lambda: index.cluster_counts()["identical"], 20) < HOMES
     one_by_one = trips(lambda: len(index.similar(query, 1, look="clusters")), 2)
     assert trips(lambda: len(index.similar(query, 1, look="all")), 2) < one_by_one + 4
     assert Rounds.spans > 3

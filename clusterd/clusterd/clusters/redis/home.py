@@ -42,15 +42,17 @@ CLUSTERS: Final = 15
 #: register.lua: number of a label, length of its text.
 USED: Final = struct.Struct("<II")
 
-#: What a full Redis lets run: questions (some shorten paths), retention, and what settles.
+#: Questions that shorten paths.
+SHORTEN: Final = ("standings", "members", "shown", "origins", "stands")
+#: What a full Redis lets run: questions, retention, and what settles.
 FLAGS: Final = {
     **dict.fromkeys(("versions", "urls", "contents", "near", "equals", "alike", "texts"), READS),
-    **dict.fromkeys(("standings", "members", "shown", "origins", "stands"), FREES),
+    **dict.fromkeys(SHORTEN, FREES),
     **dict.fromkeys(("crown", "under", "widen", "adopt", "release", "shut", "lead", "cut", "parted", "renew"), FREES),
     **dict.fromkeys(("lease", "dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES),
     **dict.fromkeys(("policies", "clear"), FREES),
 }
-LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)
+LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS, questions=SHORTEN)
 REGISTER: Final = Script(LIBRARY, "register")
 LINK: Final = Script(LIBRARY, "link")
 RELINK: Final = Script(LIBRARY, "relink")

@@ -10,6 +10,7 @@ from clusterd.clusters.redis.index import SHARDS as HOMES
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.spans import standings
 from clusterd_consumer.redis_scripts import Calls, Request
+from clusterd_crawler.sketch import TEXT
 
 from clusterd import queries
 from tests.contract.index_world import page, settled
@@ -75,4 +76,50 @@ def test_a_list_of_results_is_folded_in_few_calls(redis_url: str, prefix: str, p
     groups = queries.group(index, given + unknown, policy)
     assert sorted(len(group.members) for group in groups) == [1] * 20 + [2] * 20
     assert Rounds.trips <= 2 * one
+    index.close()
+
+
+def test_lost_pages_are_looked_for_on_other_hosts_many_at_a_time(redis_url: str, prefix: str) -> None:
+    """Forty pages that moved to other hosts take few calls more than four; `changes` says the same of them."""
+    index = RedisIndex(redis_url, prefix, calls=Rounds, shards=HOMES)
+    pages = []
+    for host, count in (("few.example", 4), ("many.example", 40)):
+        begins = range(len(host) * 10_000, len(host) * 10_000 + count * 100, 100)
+        texts = [range(begin, begin + 80) for begin in begins]
+        pages += [page(f"http://{host}/{n}", 1, text, sweep="1") for n, text in enumerate(texts)]
+        pages += [page(f"http://{host}/", at, range(70, 150), sweep=str(at)) for at in (1, 2)]
+        pages += [page(_moved(f"http://{host}/{n}"), 2, text, sweep="2") for n, text in enumerate(texts)]
+    index.apply(pages)
+    settled(index)
+
+    def trips(host: str, count: int) -> int:
+        Rounds.trips = 0
+        found = list(queries.find_lost(index, TEXT, host=host))
+        urls = sorted(f"http://{host}/{n}" for n in range(count))
+        assert [one.url for one in found] == urls
+        assert [one.match for one in found] == [_moved(url) for url in urls]
+        return Rounds.trips
+
+    assert trips("many.example", 40) < 3 * trips("few.example", 4)
+    (period,) = queries.changes(index, TEXT, "many.example")
+    assert (period.moved_across, period.vanished) == (40, 0)
+    index.close()
+
+
+def _moved(url: str) -> str:
+    """Return where a page of a host is that has been spread over twenty others."""
+    host, number = url.removeprefix("http://").split("/")
+    return f"http://h{int(number) % 20}.{host}/{number}"
+
+
+def test_a_list_of_hits_is_the_same_for_many_queries_as_for_one(redis_url: str, prefix: str) -> None:
+    """Also where more pages resemble a query equally than are asked for."""
+    index = RedisIndex(redis_url, prefix, shards=HOMES)
+    texts = [[*range(100 * n, 100 * n + 60), *range(10_000 + n % 4, 10_040)] for n in range(20)]
+    index.apply([page(f"http://h{k}.example/{n}", 1, text) for n, text in enumerate(texts) for k in range(1 + n % 5)])
+    settled(index)
+    asked = [page("http://h.example/", 1, text).main for text in texts]
+    for limit in (1, 3, 30):
+        one_by_one = [index.similar(query, TEXT.code, limit, look="lists") for query in asked]
+        assert index.listed(asked, TEXT.code, limit) == one_by_one
     index.close()

@@ -231,6 +231,10 @@ class Index(Protocol):
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         ...
 
+    def listed(self, queries: Sequence[StreamSketch], profile: int, limit: int = 10) -> list[list[Hit]]:
+        """Return what `similar` says of each of these by the lists alone (``look="lists"``), in few calls for all."""
+        ...
+
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return for each page the other one that resembles it best; None where there is none. In few calls for all.
 
@@ -240,6 +244,10 @@ class Index(Protocol):
 
     def versions(self, url: str) -> list[Version]:
         """Return all known versions of a URL, oldest first."""
+        ...
+
+    def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
+        """Return what `versions` says of each of these, in few calls."""
         ...
 
     def pages(self, host: str | None = None) -> Iterator[Version]:

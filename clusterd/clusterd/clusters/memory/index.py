@@ -292,6 +292,10 @@ class MemoryIndex:
             found = alike(query, profile, self._contents, self._lists, forests, self._scheme, look == "all")
             return hits(found, self._graph.first_name)[:limit]
 
+    def listed(self, queries: Sequence[StreamSketch], profile: int, limit: int = 10) -> list[list[Hit]]:
+        """Return what `similar` says of each of these by the lists alone."""
+        return [self.similar(query, profile, limit, look="lists") for query in queries]
+
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return for each page the other one that resembles it best; None where there is none."""
         return [first_other(self.similar(one.main, one.profile, 2, look="lists"), one.url) for one in sketches]
@@ -300,6 +304,10 @@ class MemoryIndex:
         """Return all known versions of a URL, oldest first."""
         with self._lock:
             return self._pages.versions(url)
+
+    def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
+        """Return what `versions` says of each of these."""
+        return [self.versions(url) for url in urls]
 
     def pages(self, host: str | None = None) -> Iterator[Version]:
         """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from clusterd.clusters.identity import url_key
+from clusterd.clusters.redis.homes import PART
 from clusterd.clusters.redis.index import SHARDS as HOMES
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.spans import standings
@@ -17,14 +19,15 @@ from tests.contract.index_world import page, settled
 
 
 class Rounds(Calls):
-    """Calls that count round trips, and note of how many spans a home is asked at once."""
+    """Calls that count round trips, and note of how many spans, and by how long a call of versions, a home is asked."""
 
-    trips = spans = 0
+    trips = spans = versions = 0
 
     def ask(self, requests: Sequence[Request]) -> list[Any]:
         Rounds.trips += 1
         asked = [int(one.data[1 : one.data.index(b"\r")]) - 2 for one in requests if one.name == "HMGET"]
         Rounds.spans = max(Rounds.spans, *asked, 0)
+        Rounds.versions = max(Rounds.versions, *(len(one.data) for one in requests if one.name == "versions"), 0)
         return super().ask(requests)
 
 
@@ -55,6 +58,20 @@ def test_a_question_about_all_pages_asks_all_homes_at_once(
     Rounds.spans = 0
     assert trips(lambda: sum(1 for _ in index.clusters("near")), 20)
     assert 0 < Rounds.spans <= standings.CHUNK
+    index.close()
+
+
+def test_a_home_is_asked_for_some_versions_at_a_time(redis_url: str, prefix: str) -> None:
+    """All pages of a host are in one home, which would stand still while it looks at hundreds."""
+    index = RedisIndex(redis_url, prefix, calls=Rounds, shards=HOMES)
+    urls = [f"http://h.example/{n}" for n in range(2 * PART)]
+    index.apply([page(url, 1, range(n, n + 40)) for n, url in enumerate(urls)])
+    Rounds.versions = 0
+    assert None not in index.sketches([(url, None) for url in urls[:PART]])
+    some = Rounds.versions
+    assert [version.url for (version,) in index.versions_of(urls)] == urls
+    assert None not in index.sketches([(url, None) for url in urls])
+    assert Rounds.versions == some > len(url_key("")) * PART
     index.close()
 
 

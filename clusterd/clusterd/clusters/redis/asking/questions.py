@@ -280,15 +280,17 @@ class Questions:
         return [_fetched(one, at) for one, (_, at) in zip(packed, asked, strict=True)]
 
     def _packed_versions(self, urls: Sequence[str]) -> list[bytes]:
-        """Return the versions of URLs, as their homes have them."""
-        groups: dict[int, list[int]] = {}
+        """Return the versions of URLs, as their homes have them: those of one host are all in one."""
+        of: list[list[int]] = [[] for _ in self._homes.all]
         for place, url in enumerate(urls):
-            groups.setdefault(self._homes.of_url(url).place, []).append(place)
-        keys = {home: ("hash", b"".join([url_key(urls[place]) for place in of])) for home, of in groups.items()}
+            of[self._homes.of_url(url).place].append(place)
         found = [b""] * len(urls)
-        for home, reply in self._homes.each(VERSIONS, keys).items():
-            for place, packed in zip(groups[home], reply[1::2], strict=True):
-                found[place] = packed
+        for one in self._homes.rounds([len(places) for places in of]):
+            parts = {home: of[home][start:end] for home, (start, end) in one.items()}
+            keys = {home: ("hash", b"".join([url_key(urls[place]) for place in part])) for home, part in parts.items()}
+            for home, reply in self._homes.each(VERSIONS, keys).items():
+                for place, packed in zip(parts[home], reply[1::2], strict=True):
+                    found[place] = packed
         return found
 
     def originals(

@@ -9,20 +9,24 @@ hash slot, and Redis refuses one of another slot.
 from __future__ import annotations
 
 import hashlib
+import logging
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from typing import Any, Final, NamedTuple
 
 import hiredis
 from clusterd_crawler.servers.redis_errors import FOREIGN, unreachable
-from redis import RedisError
+from redis import AuthenticationError, RedisError, TimeoutError
+from redis import ConnectionError as NotConnected
 from redis.cluster import RedisCluster
 from redis.exceptions import RedisClusterException
 
 from clusterd_consumer.redis_connection import Client, look_around, servers, translated, unable
 from clusterd_consumer.redis_lines import Line, Lines, Refused
+
+logger = logging.getLogger(__name__)
 
 #: What a library is wrapped in. While it is loaded Redis lends it nothing but `register_function`, so it is built at
 #: its first call. A file defines its functions by `define(name, function(ARGV) … end)`; one that keeps something for
@@ -55,8 +59,12 @@ UNKNOWN: Final = "Function not found"
 REPLICA: Final = "READONLY"
 #: What the old node of a slot that moves to another answers, of keys that have left, or of which some have.
 IN_TRANSIT: Final = ("ASK ", "TRYAGAIN")
-#: Seconds between two looks at such a slot.
+#: Seconds between two looks at such a slot, and at nodes of which one is away.
 TRANSIT_PAUSE: Final = 0.1
+#: What a server answers that may not know yet which node has what a dead one had, or still reads what that one gave it.
+UNSURE: Final = ("CLUSTERDOWN", "MASTERDOWN", "LOADING", REPLICA)
+#: Commands, and reads of several (`Request.name`), that change nothing.
+READ_ONLY: Final = frozenset({"GET", "GETRANGE", "HGETALL", "HMGET", "LRANGE", "MGET", "SSCAN", "look"})
 #: Tries of what a server could not do before it learnt a library, or which was meant for another node.
 TRIES: Final = 5
 
@@ -66,12 +74,20 @@ class Library:
 
     What they share is one Lua function, which may have 200 locals with those of the longest file; a server refuses the
     library where there are more. What a shared file needs for itself alone stands in a ``do`` block.
+
+    ``questions``: functions that change nothing that anybody is told, beside those that are flagged to write nothing.
     """
 
     def __init__(
-        self, name: str, shared: Sequence[str], functions: Mapping[str, str], flags: Mapping[str, str] | None = None
+        self,
+        name: str,
+        shared: Sequence[str],
+        functions: Mapping[str, str],
+        flags: Mapping[str, str] | None = None,
+        questions: Collection[str] = (),
     ) -> None:
         flags = flags or {}
+        self.questions = frozenset(questions).union(function for function, flag in flags.items() if flag == READS)
         body = "\n".join((*shared, *(f"do\n{text}\nend" for text in functions.values())))
         digest = hashlib.sha1(f"{WRAPPER}{body}{sorted(flags.items())}".encode(), usedforsecurity=False).hexdigest()
         self.name = f"clusterd_{name}_{digest[:16]}"
@@ -89,13 +105,15 @@ class Library:
         functions: Sequence[str],
         before: str = "",
         flags: Mapping[str, str] | None = None,
+        questions: Collection[str] = (),
     ) -> Library:
         """Return the library of a folder's Lua files, by their names; ``before``: text of another folder."""
 
         def text(file: str) -> str:
             return (folder / f"{file}.lua").read_text("utf-8")
 
-        return cls(name, [before, *map(text, shared)], {function: text(function) for function in functions}, flags)
+        texts = {function: text(function) for function in functions}
+        return cls(name, [before, *map(text, shared)], texts, flags, questions)
 
 
 class Script:
@@ -120,6 +138,11 @@ class Request(NamedTuple):
     library: Library | None = None
     parse: Callable[[memoryview], Any] | None = None
 
+    @property
+    def asks(self) -> bool:
+        """Whether nothing is changed by it: it may be asked again, whatever became of it."""
+        return self.name in (self.library.questions if self.library else READ_ONLY)
+
 
 def function(script: Script, base: str, arguments: Sequence[Any] = ()) -> Request:
     """Return the call of a function on the shard named by ``base``."""
@@ -140,7 +163,8 @@ def packed_numbers(numbers: Sequence[int]) -> bytes:
 class Calls:
     """Asks servers: all that is asked together is sent at once, to every node, and then read from every node.
 
-    ``transit``: seconds for which a slot that moves to another node is waited for. 0: whoever asks is told, and waits.
+    ``transit``: seconds for which a slot that moves to another node is waited for, and, by what changes nothing, a node
+    of a cluster that is away, until it is back or its replica has taken its place. 0: whoever asks is told, and waits.
     """
 
     def __init__(self, client: Client, transit: float = 0.0) -> None:
@@ -156,12 +180,21 @@ class Calls:
         A server does in order what it is asked. Where one does not know a function, or a slot has moved, what it
         refused is asked again, with all that was asked behind it of the same shard; what another shard did is done.
         """
-        try:
-            return self._answers(requests, TRIES, time.monotonic() + self._transit)
-        except (RedisError, RedisClusterException) as failure:  # as `translated` does, at a tenth of its cost
-            if unable(failure):
-                raise unreachable(failure) from failure
-            raise
+        until = time.monotonic() + self._transit
+        said = False
+        while True:
+            try:
+                return self._answers(requests, TRIES, until)
+            except (RedisError, RedisClusterException) as failure:  # as `translated` does, at a tenth of its cost
+                if not unable(failure):
+                    raise
+                if not self._may_come_back(failure, requests, until):
+                    raise unreachable(failure) from failure
+                if not said:
+                    logger.warning("waiting for a node of the Redis Cluster, or its replica: %s", failure)
+                    said = True
+            time.sleep(TRANSIT_PAUSE)
+            self._look_around()
 
     def run(self, script: Script, base: str, arguments: Sequence[Any] = ()) -> Any:
         """Run a function on the shard named by ``base``."""
@@ -220,6 +253,13 @@ class Calls:
             for place, answer in zip(asked, answers, strict=True):
                 replies[place] = answer
         return replies
+
+    def _may_come_back(self, failure: Exception, requests: Sequence[Request], until: float) -> bool:
+        """Whether to ask again: a node of the cluster is away, there is time left, and it can do no harm."""
+        if not self._cluster or time.monotonic() >= until or isinstance(failure, AuthenticationError):
+            return False
+        is_away = isinstance(failure, (NotConnected, TimeoutError, RedisClusterException))
+        return (is_away or str(failure).startswith(UNSURE)) and all(request.asks for request in requests)
 
     def _exchange_all(self, requests: Sequence[Request]) -> list[Any]:
         return self._exchange(requests) if self._cluster else self._exchange_with_one(requests)

@@ -45,6 +45,8 @@ def partition(index: Index, policies: Sequence[Policy] = DEFAULT_POLICIES) -> Pa
     for name, clusters in listed.items():
         assert counted[name] == sum(one.size > 1 for one in clusters)
         assert [index.cluster_of(one.members[-1], name) for one in clusters] == clusters
+        named = index.cluster_names([url for one in clusters for url in one.members], name)
+        assert named == [one.cluster for one in clusters for _ in one.members]
     return {name: {frozenset(one.members) for one in clusters} for name, clusters in listed.items()}
 
 

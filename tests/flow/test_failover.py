@@ -7,6 +7,8 @@ from pathlib import Path
 
 import mmh3
 import pytest
+import redis
+from clusterd.clusters.opening import open_index
 from clusterd.clusters.redis.index import SHARDS
 from clusterd.services import open_services, publish_sketches
 from clusterd_consumer.hash_tags import HOME, spread_tags
@@ -103,3 +105,36 @@ def test_daemons_go_on_with_a_replica_of_a_cluster(
                 assert partition(after.index) == expected(crawl)
             assert [one.poll() for one in processes] == [None, None]
             assert "Traceback" not in group.said()
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_question_waits_for_the_replica_of_a_node_that_died(prefix: str, tmp_path: Path) -> None:
+    """And is answered as before; who writes, or does not wait, is told at once."""
+    crawl = made_up_crawl(300, seed=51)
+    with redis_replicas(tmp_path / "nodes") as cluster:
+        index, hasty = open_index(cluster.url, prefix, transit=60), open_index(cluster.url, prefix)
+        index.apply(crawl)
+        while index.settle():
+            pass
+        pages, clusters = list(index.pages()), list(index.clusters("near"))
+        similar = index.similar(crawl[0].main, crawl[0].profile)
+        assert list(hasty.pages()) == pages
+        for primary, replica in cluster.pairs:
+            wait_until(lambda: offset(replica, "slave_repl_offset") >= offset(primary, "master_repl_offset"))  # noqa: B023
+        cluster.pairs[1][0].shutdown(nosave=True, now=True, force=True)
+        with pytest.raises(Unreachable):
+            list(hasty.pages())
+        with pytest.raises(Unreachable):
+            index.apply(crawl)
+        assert list(index.pages()) == pages
+        assert cluster.pairs[1][1].info("replication")["role"] == "master"
+        assert list(index.clusters("near")) == clusters
+        assert index.similar(crawl[0].main, crawl[0].profile) == similar
+        index.close()
+        hasty.close()
+
+
+def offset(client: redis.Redis, name: str) -> int:
+    """Return how much a primary has written, or its replica has heard."""
+    return int(client.info("replication")[name])

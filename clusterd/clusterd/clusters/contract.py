@@ -221,10 +221,18 @@ class Index(Protocol):
         """Return the cluster of a URL's current version (of size 1 where it is alone); None for an unknown URL."""
         ...
 
+    def cluster_names(self, urls: Sequence[str], policy: str) -> list[str | None]:
+        """Return the name of what `cluster_of` says of each of these URLs, in few calls: no cluster is walked."""
+        ...
+
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
     ) -> list[Hit]:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
+        ...
+
+    def listed(self, queries: Sequence[StreamSketch], profile: int, limit: int = 10) -> list[list[Hit]]:
+        """Return what `similar` says of each of these by the lists alone (``look="lists"``), in few calls for all."""
         ...
 
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
@@ -236,6 +244,10 @@ class Index(Protocol):
 
     def versions(self, url: str) -> list[Version]:
         """Return all known versions of a URL, oldest first."""
+        ...
+
+    def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
+        """Return what `versions` says of each of these, in few calls."""
         ...
 
     def pages(self, host: str | None = None) -> Iterator[Version]:

@@ -97,16 +97,13 @@ def _between(search: Search, start: str, end: str) -> Changes:
         resemblances += [one for one in compared if one is not None]
     targets, vanished = set(), []
     within = across = 0
-    for portion in portions(sorted(before.keys() - after.keys())):
-        search.read([before[url] for url in portion])
-        for url in portion:
-            found = search.one(url, start, end)
-            if found is not None and found.match is not None:
-                at_home = host_of(found.match) == search.host
-                within, across = within + at_home, across + (not at_home)
-                targets.add(found.match)
-            else:
-                vanished.append(url)
+    for found in search.moved(sorted(before.keys() - after.keys()), start, end):
+        if found.match is not None:
+            at_home = host_of(found.match) == search.host
+            within, across = within + at_home, across + (not at_home)
+            targets.add(found.match)
+        else:
+            vanished.append(found.url)
     return Changes(
         host=search.host,
         from_sweep=start,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,8 @@ from clusterd.queries.spellings import spellings
 
 #: What marks a text as given on the command line.
 TEXT_MARK: Final = "text:"
+#: URLs whose spellings are looked up at a time: up to 66 of each.
+PORTION: Final = 250
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -102,12 +104,28 @@ def missing(url: str) -> NotFound:
 
 def known_url(url: str, index: Index) -> str | None:
     """Return the spelling under which the store has a URL: as given, else its canonical form, else another of that."""
-    first, others = spellings(url)
-    known = next((spelling for spelling in first if index.versions(spelling)), None)
-    if known is not None or not others:
-        return known
-    found = index.sketches([(spelling, None) for spelling in others])
-    return next((spelling for spelling, sketch in zip(others, found, strict=True) if sketch is not None), None)
+    return known_urls([url], index)[0]
+
+
+def known_urls(urls: Sequence[str], index: Index) -> list[str | None]:
+    """Return what `known_url` says of each of these, in few calls."""
+    found: list[str | None] = []
+    for start in range(0, len(urls), PORTION):
+        spelled = [spellings(url) for url in urls[start : start + PORTION]]
+        known = _first_stored([first for first, _ in spelled], index)
+        others = _first_stored(
+            [others if one is None else [] for one, (_, others) in zip(known, spelled, strict=True)], index
+        )
+        found += [one or other for one, other in zip(known, others, strict=True)]
+    return found
+
+
+def _first_stored(several: Sequence[Sequence[str]], index: Index) -> list[str | None]:
+    """Return of each of several lists of URLs the first that the store has."""
+    asked = [url for urls in several for url in urls]
+    sketches = index.sketches([(url, None) for url in asked])
+    stored = {url for url, sketch in zip(asked, sketches, strict=True) if sketch is not None}
+    return [next((url for url in urls if url in stored), None) for urls in several]
 
 
 def known_host(given: str, hosts: Collection[str]) -> str:

@@ -4,8 +4,9 @@
 since: it is judged by the version that the later sweep saw, and where that is superseded, it is found by the smallest
 values of the superseded versions (`Past`) – so that what is told of two sweeps stays as later ones come in.
 
-Cost: `similar` in lists for each lost text. Superseded versions are listed once for a question, by a pass over the
-versions of all hosts, and their sketches read once a sweep; neither where only the last sweep of a host is asked for.
+Cost: `Index.listed` for each lost text, for many at a time. Superseded versions are listed once for a question, by a
+pass over the versions of all hosts, and their sketches read once a sweep; neither where only the last sweep of a host
+is asked for.
 Memory: some 200 bytes for each of them that says something else than its URL does now, 256 more in the sweep in use.
 """
 
@@ -24,9 +25,7 @@ from clusterd_crawler.sketch import Profile, StreamSketch
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
-from clusterd.queries.alike import similar
-from clusterd.queries.documents import Document
-from clusterd.queries.likeness import likeness
+from clusterd.queries.likeness import likeness, made_by
 from clusterd.queries.nearest import Owners, Values
 from clusterd.queries.nearness import Page
 from clusterd.queries.timeline import FAILED, Timeline, sweep_of
@@ -68,6 +67,16 @@ class Past:
         return [self.urls[place] for place in most if shared[place] >= least]
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A lost page: as it was last seen, and in which sweep. ``fits`` is asked of pages that are no twins of it."""
+
+    page: Page
+    last: Version
+    start: str
+    fits: Callable[[Page], bool]
+
+
 @dataclass
 class Elsewhere:
     """What other hosts have of lost pages; one for all searches of a question."""
@@ -83,54 +92,57 @@ class Elsewhere:
     #: The sweep used last, and what is superseded of it.
     _past: tuple[str, Past] | None = None
 
-    def matches(
-        self, page: Page, last: Version, home: Timeline, start: str, target: str, fits: Callable[[Page], bool]
-    ) -> list[tuple[Page, Estimate]]:
-        """Return the pages that a lost one, last seen so in ``start``, may have become by ``target``, best first.
+    def matches(self, several: Sequence[Gone], home: Timeline, target: str) -> list[list[tuple[Page, Estimate]]]:
+        """Return for each of some lost pages of a host what it may have become by ``target``, best first.
 
-        At most two of them, the second to tell the margin. ``fits`` is asked of those that are no twins of it.
+        At most two pages, the second to tell the margin.
         """
-        urls = self._alike(page, last)
+        alike = self._alike(several)
         if target != home.sweeps[-1]:
-            urls = [*urls, *self._past_of(target).near(page.sketch)]
-        others = [url for url in dict.fromkeys(urls) if host_of(url) != home.host]
-        seen = [one for url in others if (one := self._as_seen(url, last, home, start, target)) is not None]
-        sketches = self.index.sketches([(one.url, one.fetched_at) for one in seen]) if seen else []
-        judged = [
-            (Page(one.url, sketch), likeness(page.sketch, sketch, self.profile))
-            for one, sketch in zip(seen, sketches, strict=True)
-            if sketch is not None
+            past = self._past_of(target)
+            alike = [[*urls, *past.near(one.page.sketch)] for urls, one in zip(alike, several, strict=True)]
+        others = [[url for url in dict.fromkeys(urls) if host_of(url) != home.host] for urls in alike]
+        asked = list(dict.fromkeys(url for urls in others for url in urls))
+        known = dict(zip(asked, self.index.versions_of(asked), strict=True)) if asked else {}
+        seen = [
+            [one for url in urls if (one := _as_seen(known[url], gone, home, target)) is not None]
+            for urls, gone in zip(others, several, strict=True)
         ]
+        read = list({(one.url, one.fetched_at): None for versions in seen for one in versions})
+        sketch_of = dict(zip(read, self.index.sketches(read), strict=True)) if read else {}
+        found = []
+        for gone, versions in zip(several, seen, strict=True):
+            sketches = [(one.url, sketch_of[one.url, one.fetched_at]) for one in versions]
+            found.append(self._best(gone, [Page(url, sketch) for url, sketch in sketches if sketch is not None]))
+        return found
+
+    def _best(self, gone: Gone, pages: Sequence[Page]) -> list[tuple[Page, Estimate]]:
+        """Return the two best of the pages that a lost one may have become."""
+        judged = [(there, likeness(gone.page.sketch, there.sketch, self.profile)) for there in pages]
         found: list[tuple[Page, Estimate]] = []
         for there, how in sorted(judged, key=lambda one: (-one[1].resemblance, -one[1].a_in_b, one[0].url)):
-            if len(found) < 2 and how.resemblance >= SAME and (how.resemblance >= TWIN or fits(there)):
+            if len(found) < 2 and how.resemblance >= SAME and (how.resemblance >= TWIN or gone.fits(there)):
                 found.append((there, how))
         return found
 
-    def _alike(self, page: Page, last: Version) -> list[str]:
-        if last.text not in self._current:
-            if len(self._current) == REMEMBERED:
-                self._current.clear()
-            asked = Document(None, page.sketch)  # without its URL: of another host's lost page it may be the match
-            hits = similar(self.index, asked, self.profile, LOOKED_AT, look="lists")
-            self._current[last.text] = [hit.url for hit in hits if hit.resemblance >= SAME]
-        return self._current[last.text]
+    def _alike(self, several: Sequence[Gone]) -> list[list[str]]:
+        """Return for each lost page the current pages that resemble it.
 
-    def _as_seen(self, url: str, last: Version, home: Timeline, start: str, target: str) -> Version | None:
-        """Return a page that was first seen after a version, as the later sweep saw it; None where it did not.
-
-        Where its host has no sweeps of ours: as it is now. After: by sweeps of ours, which may be brought in in any
-        order, else by time.
+        They are asked for without its own URL: of another host's lost page it may be the match.
         """
-        known = self.index.versions(url)
-        order = {sweep: place for place, sweep in enumerate(home.sweeps)}
-        shared = [order[sweep_of(version)] for version in known if sweep_of(version) in order]
-        others = [version.fetched_at for version in known if sweep_of(version) not in order]
-        if min(shared, default=len(order)) <= order[start] or min(others, default=LATEST) <= last.fetched_at:
-            return None
-        if not shared:
-            return known[-1] if known else None
-        return next((v for v in reversed(known) if sweep_of(v) == target and v.status < FAILED), None)
+        texts = [gone.last.text for gone in several]
+        if len(self._current) + len(texts) > REMEMBERED:
+            self._current.clear()
+        unknown = {gone.last.text: gone.page.sketch for gone in several if gone.last.text not in self._current}
+        by_profile: dict[int, list[int]] = defaultdict(list)
+        for text, sketch in unknown.items():
+            by_profile[made_by(sketch, self.profile).code].append(text)
+        for profile, of in by_profile.items():
+            for text, hits in zip(
+                of, self.index.listed([unknown[text] for text in of], profile, LOOKED_AT + 1), strict=True
+            ):
+                self._current[text] = [hit.url for hit in hits[:LOOKED_AT] if hit.resemblance >= SAME]
+        return [self._current[text] for text in texts]
 
     def began(self, sweep: str) -> int | None:
         """Return when a sweep of any host began, in milliseconds; None where no host has been seen in it."""
@@ -174,3 +186,19 @@ class Elsewhere:
 
 def _smallest(sketch: StreamSketch) -> Values:
     return np.frombuffer(sketch.values, "<u8", min(SMALLEST, len(sketch.values) // 8))
+
+
+def _as_seen(known: Sequence[Version], gone: Gone, home: Timeline, target: str) -> Version | None:
+    """Return of a page that was first seen after a lost one what the later sweep saw of it; None where it did not.
+
+    Where its host has no sweeps of ours: as it is now. After: by sweeps of ours, which may be brought in in any
+    order, else by time.
+    """
+    order = {sweep: place for place, sweep in enumerate(home.sweeps)}
+    shared = [order[sweep_of(version)] for version in known if sweep_of(version) in order]
+    others = [version.fetched_at for version in known if sweep_of(version) not in order]
+    if min(shared, default=len(order)) <= order[gone.start] or min(others, default=LATEST) <= gone.last.fetched_at:
+        return None
+    if not shared:
+        return known[-1] if known else None
+    return next((v for v in reversed(known) if sweep_of(v) == target and v.status < FAILED), None)

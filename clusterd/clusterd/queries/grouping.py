@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clusterd_crawler.urls import canonical
 
 from clusterd.clusters.contract import Cluster, Index
-from clusterd.queries.documents import known_url, missing
+from clusterd.queries.documents import known_url, known_urls, missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,14 @@ def alternatives(index: Index, url: str, policy: str) -> Cluster:
 def group(index: Index, urls: Iterable[str], policy: str) -> list[Group]:
     """Fold a list of URLs: those of one cluster become one group. A URL that is unknown stays alone.
 
-    Each cluster is walked once, whatever number of its members is given.
+    No cluster is walked: that two URLs are of one is said by its name.
     """
-    given = {url: known_url(url, index) for url in dict.fromkeys(urls)}
-    asked = {known for known in given.values() if known is not None}
-    #: The name of the group of a stored URL.
-    names: dict[str, str] = {}
+    given = list(dict.fromkeys(urls))
+    known = known_urls(given, index)
+    stored = list(dict.fromkeys(url for url in known if url is not None))
+    names = dict(zip(stored, index.cluster_names(stored, policy), strict=True))
     groups: dict[str, list[str]] = {}
-    for url, known in given.items():
-        if known is not None and known not in names:
-            cluster = index.cluster_of(known, policy)
-            members = cluster.members if cluster else ()
-            names |= dict.fromkeys(asked.intersection(members), f"cluster of {known}")
-        groups.setdefault(names.get(known or "", f"url {url}"), []).append(url)
+    for url, one in zip(given, known, strict=True):
+        name = None if one is None else names[one]
+        groups.setdefault(name or f"url {one or url}", []).append(url)
     return [Group(members[0], tuple(members)) for members in groups.values()]

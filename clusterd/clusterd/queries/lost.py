@@ -12,7 +12,7 @@ from clusterd_crawler.sketch import Profile
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index
-from clusterd.queries.documents import known_url, stored_host
+from clusterd.queries.documents import known_urls, stored_host
 from clusterd.queries.elsewhere import Elsewhere
 from clusterd.queries.moves import Found, Search, searches
 from clusterd.queries.stand_ins import Skipped
@@ -39,7 +39,7 @@ def find_lost(
         return
     searches: dict[str, Search] = {}
     others, unknown = Elsewhere(index, profile), None
-    for url in (known_url(given, index) or given for given in urls):
+    for url in (known or given for known, given in zip(known_urls(urls, index), urls, strict=True)):
         name = host_of(url) if "://" in url else ""
         if name not in searches:
             searches[name] = Search(index, profile, name, others, skipped)

@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Final, TypeVar
 
 import numpy as np
@@ -42,7 +43,7 @@ from clusterd_crawler.sketch import Profile, StreamSketch
 
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.addresses import address_bonus
-from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere
+from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere, Gone
 from clusterd.queries.likeness import likeness, made_by
 from clusterd.queries.nearest import Nearest, Owners
 from clusterd.queries.nearness import NEAR, Match, Page
@@ -55,6 +56,8 @@ GAIN: Final = 0.2
 HELD: Final = 50_000
 #: Lost pages whose sketches are read at a time, and hosts of which it is asked at a time whether they have rules.
 PORTION: Final = 1000
+#: Lost pages of which it is asked at a time where they are on other hosts, and which are told together.
+TOGETHER: Final = 64
 
 Thing = TypeVar("Thing")
 
@@ -146,20 +149,17 @@ class Search:
         lost = sorted(known - self.sweeps.pages[target].keys())
         last_seen = [(url, from_sweep or self.sweeps.last_seen(url, target) or target) for url in lost]
         if len(self.sweeps.sweeps) == 2:
-            yield from (self._one(page, start, target) for page, start in self._lost(last_seen))
+            yield from self._ones(self._lost(last_seen), target)
             return
-        found: dict[str, Found] = {}
+        found: dict[str, Found | None] = {}
         trails = []
         for page, start in self._lost(sorted(last_seen, key=lambda one: (self.sweeps.sweeps.index(one[1]), one[0]))):
-            direct = self._direct(page, start, target)
-            if direct is None:
-                trails.append(Trail(page, start, page, start))
-            else:
-                found[page.url] = self._settled(Trail(page, start, page, start), target, direct)
-        self._follow(trails, target)
-        for trail in trails:
-            found[trail.page.url] = self._settled(trail, target, self._ended(trail, target))
-        yield from (found[url] for url in lost)
+            trails.append(Trail(page, start, page, start))
+            found[page.url] = self._direct(page, start, target)
+        self._follow([trail for trail in trails if found[trail.page.url] is None], target)
+        came_to = [(trail, found[trail.page.url] or self._ended(trail, target)) for trail in trails]
+        settled = {one.url: one for some in portions(came_to, TOGETHER) for one in self._settled(some, target)}
+        yield from (settled[url] for url in lost)
 
     def _lost(self, last_seen: Sequence[tuple[str, str]]) -> Iterator[tuple[Page, str]]:
         """Yield lost pages as the sweep that last saw them had them, and that sweep."""
@@ -183,7 +183,12 @@ class Search:
         start = from_sweep or self.sweeps.last_seen(url, target)
         if start is None or not self.sweeps.was_fetched(url, start):
             raise NotFound(f"{url} is not in the sweep {start or 'before ' + target}")
-        return self._one(self._page(url, start), start, target)
+        (found,) = self._ones([(self._page(url, start), start)], target)
+        return found
+
+    def moved(self, urls: Sequence[str], start: str, target: str) -> Iterator[Found]:
+        """Yield what became of pages that one sweep fetched and a later one has not."""
+        return self._ones(self._lost([(url, start) for url in urls]), target)
 
     def _page(self, url: str, sweep: str) -> Page:
         sketch = self.sketch(self.sweeps.pages[sweep][url])
@@ -191,37 +196,50 @@ class Search:
             raise NotFound(f"the sketch of {url} in {sweep} is no longer kept")
         return Page(url, sketch)
 
-    def _one(self, page: Page, start: str, target: str) -> Found:
-        trail = Trail(page, start, page, start)
-        found = self._direct(page, start, target)
-        if found is None:
-            self._follow([trail], target)
-            found = self._ended(trail, target)
-        return self._settled(trail, target, found)
+    def _ones(self, pages: Iterable[tuple[Page, str]], target: str) -> Iterator[Found]:
+        """Yield what became of pages that these sweeps had, `TOGETHER` at a time."""
+        several = iter(pages)
+        while some := list(islice(several, TOGETHER)):
+            came_to = []
+            for page, start in some:
+                trail, found = Trail(page, start, page, start), self._direct(page, start, target)
+                if found is None:
+                    self._follow([trail], target)
+                    found = self._ended(trail, target)
+                came_to.append((trail, found))
+            yield from self._settled(came_to, target)
 
-    def _settled(self, trail: Trail, target: str, found: Found | None) -> Found:
-        """Return what became of a page; ``found``: what the host itself has of it."""
-        page, start = trail.page, trail.start
-        namesake = found is not None and address_bonus(found.match or "", page.url)
-        if found is not None and found.resemblance >= (NEAR if namesake else SAME):
-            return found
-        there = self._elsewhere(Trail(page, start, page, start), target)
-        if there is not None and (found is None or there.resemblance >= TWIN):
-            return there
-        if found is None and trail.sweep != start:
-            found = self._elsewhere(trail, target)
-        return found or Found(page.url, None, 0.0, 0.0, 0.0, 0.0, start, target)
+    def _settled(self, came_to: Sequence[tuple[Trail, Found | None]], target: str) -> Iterator[Found]:
+        """Yield what became of pages, each given with what the host itself has of it."""
+        doubtful = [(trail, found) for trail, found in came_to if not _is_plain(trail.page, found)]
+        begun = [Trail(trail.page, trail.start, trail.page, trail.start) for trail, _ in doubtful]
+        there = {one.url: one for one in self._elsewhere(begun, target)}
+        missed = [trail for trail, found in doubtful if found is None and trail.page.url not in there]
+        later = {one.url: one for one in self._elsewhere([t for t in missed if t.sweep != t.start], target)}
+        for trail, found in came_to:
+            url = trail.page.url
+            other = there.get(url)
+            if other is not None and (found is None or other.resemblance >= TWIN):
+                yield other
+            else:
+                yield found or later.get(url) or Found(url, None, 0.0, 0.0, 0.0, 0.0, trail.start, target)
 
-    def _elsewhere(self, trail: Trail, target: str) -> Found | None:
-        """Return the page of another host that a page became, as it was when this host had it last."""
-        last = self.sweeps.pages[trail.sweep][trail.at.url]
-        fits = partial(self._gained, trail.at, start=trail.sweep, before=())
-        found = self.others.matches(trail.at, last, self.sweeps, trail.sweep, target, fits)
-        if not found:
-            return None
-        (there, how), *others = found
-        margin = min(trail.margin, how.resemblance - (others[0][1].resemblance if others else 0.0))
-        return self._found(trail.page, there, margin, trail.start, target, trail.via)
+    def _elsewhere(self, trails: Sequence[Trail], target: str) -> Iterator[Found]:
+        """Yield the pages of other hosts that pages became, as they were when this host had them last."""
+        several = [
+            Gone(
+                trail.at,
+                self.sweeps.pages[trail.sweep][trail.at.url],
+                trail.sweep,
+                partial(self._gained, trail.at, start=trail.sweep, before=()),
+            )
+            for trail in trails
+        ]
+        for trail, found in zip(trails, self.others.matches(several, self.sweeps, target), strict=True):
+            if found:
+                (there, how), *others = found
+                margin = min(trail.margin, how.resemblance - (others[0][1].resemblance if others else 0.0))
+                yield self._found(trail.page, there, margin, trail.start, target, trail.via)
 
     def _direct(self, page: Page, start: str, target: str, among: Owners | None = None) -> Found | None:
         fits = partial(self._fits, page, start=start, instead=self.sweeps.pages[target].get(page.url))
@@ -363,6 +381,12 @@ def searches(
             yield Search(index, profile, host, others, skipped, known)
 
 
-def portions(things: Sequence[Thing]) -> Iterator[Sequence[Thing]]:
+def portions(things: Sequence[Thing], size: int = PORTION) -> Iterator[Sequence[Thing]]:
     """Yield some things at a time, so many that their sketches take few calls and little memory."""
-    return (things[begin : begin + PORTION] for begin in range(0, len(things), PORTION))
+    return (things[begin : begin + size] for begin in range(0, len(things), size))
+
+
+def _is_plain(page: Page, found: Found | None) -> bool:
+    """Whether what the host itself has of a page needs no look at other hosts."""
+    namesake = found is not None and address_bonus(found.match or "", page.url)
+    return found is not None and found.resemblance >= (NEAR if namesake else SAME)

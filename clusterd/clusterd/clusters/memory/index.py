@@ -274,6 +274,11 @@ class MemoryIndex:
             name, urls = self._graph.place(fetches[-1], policy)
             return gathered(name, policy, urls)
 
+    def cluster_names(self, urls: Sequence[str], policy: str) -> list[str | None]:
+        """Return the name of each URL's cluster; None for an unknown URL."""
+        found = [self.cluster_of(url, policy) for url in urls]
+        return [cluster.cluster if cluster else None for cluster in found]
+
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
     ) -> list[Hit]:
@@ -287,6 +292,10 @@ class MemoryIndex:
             found = alike(query, profile, self._contents, self._lists, forests, self._scheme, look == "all")
             return hits(found, self._graph.first_name)[:limit]
 
+    def listed(self, queries: Sequence[StreamSketch], profile: int, limit: int = 10) -> list[list[Hit]]:
+        """Return what `similar` says of each of these by the lists alone."""
+        return [self.similar(query, profile, limit, look="lists") for query in queries]
+
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return for each page the other one that resembles it best; None where there is none."""
         return [first_other(self.similar(one.main, one.profile, 2, look="lists"), one.url) for one in sketches]
@@ -295,6 +304,10 @@ class MemoryIndex:
         """Return all known versions of a URL, oldest first."""
         with self._lock:
             return self._pages.versions(url)
+
+    def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
+        """Return what `versions` says of each of these."""
+        return [self.versions(url) for url in urls]
 
     def pages(self, host: str | None = None) -> Iterator[Version]:
         """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""

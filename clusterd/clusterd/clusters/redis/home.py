@@ -12,7 +12,7 @@ leave free; and two thirds of the servers' time. Sketches and postings take 365 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
@@ -42,15 +42,17 @@ CLUSTERS: Final = 15
 #: register.lua: number of a label, length of its text.
 USED: Final = struct.Struct("<II")
 
-#: What a full Redis lets run: questions (some shorten paths), retention, and what settles.
+#: Questions that shorten paths.
+SHORTEN: Final = ("standings", "members", "shown", "origins", "stands")
+#: What a full Redis lets run: questions, retention, and what settles.
 FLAGS: Final = {
     **dict.fromkeys(("versions", "urls", "contents", "near", "equals", "alike", "texts"), READS),
-    **dict.fromkeys(("standings", "members", "shown", "origins", "stands"), FREES),
+    **dict.fromkeys(SHORTEN, FREES),
     **dict.fromkeys(("crown", "under", "widen", "adopt", "release", "shut", "lead", "cut", "parted", "renew"), FREES),
     **dict.fromkeys(("lease", "dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES),
     **dict.fromkeys(("policies", "clear"), FREES),
 }
-LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)
+LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS, questions=SHORTEN)
 REGISTER: Final = Script(LIBRARY, "register")
 LINK: Final = Script(LIBRARY, "link")
 RELINK: Final = Script(LIBRARY, "relink")
@@ -94,9 +96,6 @@ PARTED: Final = Script(LIBRARY, "parted")
 RENEW: Final = Script(LIBRARY, "renew")
 REVIEW: Final = Script(LIBRARY, "review")
 REBUILD: Final = Script(LIBRARY, "rebuild")
-
-#: Hosts that one call reads: some 2 µs each, in which pages that arrive wait for Redis.
-HOSTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +146,6 @@ class Home:
     def ask(self, requests: Sequence[Request]) -> list[Any]:
         """Ask several things of the home shard at once, in order."""
         return self._calls.ask(requests) if requests else []
-
-    def hosts(self) -> Iterator[str]:
-        """Yield the hosts of this home, some maybe twice: portion by portion, all at once would hold Redis up."""
-        cursor = b"0"
-        while True:
-            cursor, hosts = self.command("SSCAN", "hosts", cursor, "COUNT", HOSTS)
-            yield from (host.decode() for host in hosts)
-            if int(cursor) == 0:
-                return
 
     def function(self, script: Script, *arguments: Any) -> Request:
         """Return the request for a function of the home shard."""

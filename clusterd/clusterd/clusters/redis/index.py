@@ -305,6 +305,10 @@ class RedisIndex:
         """Return the cluster of a URL's current version; None for an unknown URL."""
         return self._questions.cluster_of(self._policies.reload().entries, url, policy)
 
+    def cluster_names(self, urls: Sequence[str], policy: str) -> list[str | None]:
+        """Return the name of each URL's cluster; None for an unknown URL."""
+        return self._questions.cluster_names(self._policies.reload().entries, urls, policy)
+
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
     ) -> list[Hit]:
@@ -313,13 +317,21 @@ class RedisIndex:
             return self._questions.similar_whole(self._whole, query, profile, limit)
         return self._questions.similar(self._policies.reload().entries, query, profile, limit, stream, look)
 
+    def listed(self, queries: Sequence[StreamSketch], profile: int, limit: int = 10) -> list[list[Hit]]:
+        """Return what `similar` says of each of these by the lists alone."""
+        return self._questions.listed(self._policies.reload().entries, queries, profile, limit)
+
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return for each page the other one that resembles it best; None where there is none."""
         return self._questions.matches(sketches)
 
     def versions(self, url: str) -> list[Version]:
         """Return all known versions of a URL, oldest first."""
-        return self._questions.versions(url)
+        return self._questions.versions_of([url])[0]
+
+    def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
+        """Return what `versions` says of each of these; a round trip for `CHUNK`."""
+        return self._questions.versions_of(urls)
 
     def pages(self, host: str | None = None) -> Iterator[Version]:
         """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
@@ -343,7 +355,7 @@ class RedisIndex:
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""
-        return sorted({host for home in self._homes.all for host in home.hosts()})
+        return sorted({host.decode() for _, hosts in self._homes.scan("hosts") for host in hosts})
 
     def counts(self) -> dict[str, int]:
         """Return how much is known; ``store_bytes`` is what the Redis servers use in all."""

@@ -25,7 +25,7 @@ from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
 from clusterd.clusters.identity import stream_key
-from clusterd.clusters.redis.asking.ranking import ranking
+from clusterd.clusters.redis.asking.ranking import rankings
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
 FUNCTIONS: Final = ("enter", "bury", "pages")
@@ -88,7 +88,8 @@ class SecondStream:
         """Return what resembles the query, best first, each with the pages that show it, until there are `limit`."""
         kind = PROFILES[profile]
         stored, _ = prepare(query, kind, self._scheme)
-        ranked = list(ranking(self._lists, query, stored, kind, self._scheme).items())
+        (best,) = rankings(self._lists, [query], [stored], kind, self._scheme)
+        ranked = list(best.items())
         found: list[tuple[Estimate, list[int]]] = []
         pages = 0
         for start in range(0, len(ranked), BURIED):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from clusterd_consumer.redis_scripts import packed_numbers
@@ -110,17 +110,30 @@ class Members:
         found = {place: other for place, (other, live) in replies.items() if live}
         return min([node, *found.values()]), found
 
+    def names(self, slot: int, urls: Sequence[str]) -> list[int | None]:
+        """Return the name of each URL's cluster, as `of` does; None: no such URL."""
+        named = [int(reply[0]) if reply else None for reply in self._begun([(slot, url) for url in urls])]
+        own = {name for name in named if name is not None}
+        if slot < 0:
+            said = {name: min(name, *numbers) for name, numbers in self._shown_elsewhere(own).items()}
+        else:
+            said = {name: standing.name for name, standing in self._spans.standings(own).items()}
+        return [None if name is None else said.get(name, name) for name in named]
+
+    def _begun(self, asked: Sequence[tuple[int, str]]) -> list[Any]:
+        """Return for each (slot, URL) where the walk of its cluster begins and goes on (`lua/members.lua`)."""
+        return self._homes.send(
+            [self._homes.of_url(url).function(MEMBERS, slot, url_key(url), 0, 0, 0, 1) for slot, url in asked]
+        )
+
     def with_others(self, asked: Sequence[tuple[int, str]], alone: bool = False) -> list[tuple[int, str]]:
         """Return of (slot, URL) one for each cluster of several pages (``alone``: of one page, too); one round trip.
 
         Of equal texts of several homes two: who else shows them is asked of all.
         """
-        replies = self._homes.send(
-            [self._homes.of_url(url).function(MEMBERS, slot, url_key(url), 0, 0, 0, 1) for slot, url in asked]
-        )
         there = [
             (slot, url, int(reply[0]), int(reply[1]))
-            for (slot, url), reply in zip(asked, replies, strict=True)
+            for (slot, url), reply in zip(asked, self._begun(asked), strict=True)
             if len(reply) > 1
         ]
         spanning = self._spans.standings({name for slot, _, name, _ in there if slot >= 0})
@@ -131,20 +144,20 @@ class Members:
                 first.setdefault((slot, spanning[name].name if name in spanning else name), url)
         return [(slot, url) for (slot, _), url in first.items()]
 
-    def _shown_elsewhere(self, texts: Collection[int]) -> set[int]:
-        """Return those of these texts that another home shows as well."""
+    def _shown_elsewhere(self, texts: Collection[int]) -> dict[int, list[int]]:
+        """Return those of these texts that other homes show as well, each with its numbers there."""
         if len(self._homes) == 1 or not texts:
-            return set()
+            return {}
         own = self._homes.by_home((text, text) for text in texts)
         replies = self._homes.each(TEXTS, {place: (packed_numbers(of),) for place, of in own.items()})
         found = [one[:4] for reply in replies.values() for one in TEXT.iter_unpack(reply) if one[0] in texts]
         packed = b"".join([EQUAL.pack(*identity, 0) for _, *identity in found])
         shown = self._homes.each(EQUALS, {home.place: (packed,) for home in self._homes.all})
-        elsewhere: set[int] = set()
+        elsewhere: dict[int, list[int]] = {}
         for place, reply in shown.items():
-            for (text, *_), (_, live) in zip(found, SHOWS.iter_unpack(reply[0]), strict=True):
+            for (text, *_), (other, live) in zip(found, SHOWS.iter_unpack(reply[0]), strict=True):
                 if live and self._homes.place_of(text) != place:
-                    elsewhere.add(text)
+                    elsewhere.setdefault(text, []).append(other)
         return elsewhere
 
     def left_out(

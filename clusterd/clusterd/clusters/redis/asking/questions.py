@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 import numpy as np
-from clusterd_consumer.postings.posted import prepare
+from clusterd_consumer.postings.posted import prepare, prepare_all
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.stored import restored
@@ -33,7 +33,7 @@ from clusterd.clusters.redis.asking.members import (
     urls_of,
 )
 from clusterd.clusters.redis.asking.origins import originals
-from clusterd.clusters.redis.asking.ranking import of_company, ranked, ranking, unproposed
+from clusterd.clusters.redis.asking.ranking import of_company, ranked, rankings, unproposed
 from clusterd.clusters.redis.home import SHOWN, VERSIONS, Home
 from clusterd.clusters.redis.homes import CHUNK, OWN, Homes
 from clusterd.clusters.redis.spans.counting import ClusterCounts
@@ -46,6 +46,8 @@ EQUALS: Final = 64
 #: them is the page's own, and some may have departed.
 TOGETHER: Final = 64
 BEST: Final = 8
+#: Documents all values of which are looked up together: some 200 values each, of which a server reads the buckets.
+LISTED: Final = 16
 #: Hits whose clusters are asked for more, at most.
 COMPANY: Final = 1000
 
@@ -83,6 +85,13 @@ class Questions:
         name, pages = found
         return gathered(f"{policy}-{name}", policy, urls_of(self._homes, np.array(pages)))
 
+    def cluster_names(self, policies: Sequence[Policy], urls: Sequence[str], policy: str) -> list[str | None]:
+        """Return the name of the cluster of each URL: a few round trips for `CHUNK`, none of them walked."""
+        slot = slot_of(policies, policy)
+        parts = (urls[start : start + CHUNK] for start in range(0, len(urls), CHUNK))
+        names = [name for part in parts for name in self._members.names(slot, part)]
+        return [None if name is None else f"{policy}-{name}" for name in names]
+
     def similar(
         self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, stream: str, look: Look
     ) -> list[Hit]:
@@ -91,9 +100,9 @@ class Questions:
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         kind = PROFILES[profile]
         stored, _ = prepare(query, kind, self._scheme)
-        found = ranking(self._lists, query, stored, kind, self._scheme)
-        named = next((policy.name for policy in policies if not (policy.identical or policy.vacant)), "")
-        hits = self._hits(found, named, limit)
+        (found,) = rankings(self._lists, [query], [stored], kind, self._scheme)
+        named = _names_clusters(policies)
+        (hits,) = self._hits([found], named, limit)
         if look == "lists":
             return hits
         contents = sum(one.contents for one in self._homes.counters())
@@ -106,7 +115,19 @@ class Questions:
             for numbers in current(self._homes, profile):
                 unknown = [number for number in numbers if number not in seen]
                 more |= unproposed(stored, kind, self._stored(unknown), contents)
-        return self._hits(ranked(found | more), named, limit) if more else hits
+        return self._hits([ranked(found | more)], named, limit)[0] if more else hits
+
+    def listed(
+        self, policies: Sequence[Policy], queries: Sequence[StreamSketch], profile: int, limit: int
+    ) -> list[list[Hit]]:
+        """Return what `similar` says of each of these by the lists alone: some ten round trips for `LISTED`."""
+        kind, named = PROFILES[profile], _names_clusters(policies)
+        found: list[list[Hit]] = []
+        for start in range(0, len(queries), LISTED):
+            part = queries[start : start + LISTED]
+            stored = [one for one, _ in prepare_all(part, kind, self._scheme)]
+            found += self._hits(rankings(self._lists, part, stored, kind, self._scheme), named, limit)
+        return found
 
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return the other page that resembles each best; None where there is none. Four round trips for `TOGETHER`."""
@@ -125,30 +146,27 @@ class Questions:
     def _stored(self, numbers: Sequence[int]) -> dict[int, bytes]:
         return {number: one for number, one in self._lists.sketches(numbers).items() if one}
 
-    def _hits(self, found: Mapping[int, Estimate], named: str, limit: int) -> list[Hit]:
-        """Return the pages that show the first of these contents, which are in order, best first."""
-        in_order = list(found.items())
-        shown: list[tuple[Estimate, int, int, list[int]]] = []
-        pages = 0
-        for start in range(0, len(in_order), CHUNK):
-            chunk = in_order[start : start + CHUNK]
-            reply = self._shown([number for number, _ in chunk], max(limit, EQUALS))
-            for number, verdict in chunk:
-                if pages >= limit and verdict.resemblance < shown[-1][0].resemblance:
-                    break
-                shown.append((verdict, *reply[number]))
-                pages += len(reply[number][2])
-            if pages >= limit:
-                break
+    def _hits(self, several: Sequence[Mapping[int, Estimate]], named: str, limit: int) -> list[list[Hit]]:
+        """Return of each of several answers the pages that show its first contents, which are in order, best first."""
+        picked = [Picked(list(found.items()), limit) for found in several]
+        while left := [one for one in picked if not one.full]:
+            chunks = [one.following(max(1, CHUNK // len(left))) for one in left]
+            reply = self._shown(sorted({number for chunk in chunks for number, _ in chunk}), max(limit, EQUALS))
+            for one, chunk in zip(left, chunks, strict=True):
+                one.take(chunk, reply)
+        shown = [entry for one in picked for entry in one.shown]
         spanning = self._spans.standings({name for _, _, name, _ in shown})
         urls = iter(urls_of(self._homes, np.array([page for *_, of in shown for page in of], np.int64)))
-        hits = []
-        for verdict, own_size, own_name, of in shown:
-            span = spanning.get(own_name)
-            size, name = (span.size, span.name) if span else (own_size, own_name)
-            cluster = f"{named}-{name}" if size > 1 else None
-            hits += [Hit(url, *verdict, cluster) for url in islice(urls, len(of))]
-        return sorted(hits, key=lambda hit: hit.rank)[:limit]
+        found = []
+        for one in picked:
+            hits = []
+            for verdict, own_size, own_name, of in one.shown:
+                span = spanning.get(own_name)
+                size, name = (span.size, span.name) if span else (own_size, own_name)
+                cluster = f"{named}-{name}" if size > 1 else None
+                hits += [Hit(url, *verdict, cluster) for url in islice(urls, len(of))]
+            found.append(sorted(hits, key=lambda hit: hit.rank)[:limit])
+        return found
 
     def _shown(self, numbers: Sequence[int], limit: int) -> dict[int, tuple[int, int, list[int]]]:
         """Return size and name of the cluster of each content, and pages that show it."""
@@ -173,11 +191,14 @@ class Questions:
         hits = [Hit(url, *verdict, None) for url, verdict in zip(urls, verdicts, strict=True)]
         return sorted(hits, key=lambda hit: hit.rank)[:limit]
 
-    def versions(self, url: str) -> list[Version]:
-        """Return the versions of a URL, oldest first."""
-        home = self._homes.of_url(url)
-        reply = home.run(VERSIONS, "hash", url_key(url))
-        return self._versions(home, url, reply[1]) if reply[1] else []
+    def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
+        """Return the versions of URLs, oldest first."""
+        parts = (urls[start : start + CHUNK] for start in range(0, len(urls), CHUNK))
+        return [
+            self._versions(self._homes.of_url(url), url, packed) if packed else []
+            for part in parts
+            for url, packed in zip(part, self._packed_versions(part), strict=True)
+        ]
 
     def pages(self, host: str | None) -> Iterator[Version]:
         """Yield the versions of all URLs, or of those of a host."""
@@ -255,14 +276,21 @@ class Questions:
 
     def _fetches(self, asked: Sequence[tuple[str, int | None]]) -> list[Fetch | None]:
         """Return the version that each asks for."""
-        groups: dict[int, list[int]] = {}
-        for place, (url, _) in enumerate(asked):
-            groups.setdefault(self._homes.of_url(url).place, []).append(place)
-        keys = {home: ("hash", b"".join([url_key(asked[place][0]) for place in of])) for home, of in groups.items()}
-        found: list[Fetch | None] = [None] * len(asked)
-        for home, reply in self._homes.each(VERSIONS, keys).items():
-            for place, packed in zip(groups[home], reply[1::2], strict=True):
-                found[place] = _fetched(packed, asked[place][1])
+        packed = self._packed_versions([url for url, _ in asked])
+        return [_fetched(one, at) for one, (_, at) in zip(packed, asked, strict=True)]
+
+    def _packed_versions(self, urls: Sequence[str]) -> list[bytes]:
+        """Return the versions of URLs, as their homes have them: those of one host are all in one."""
+        of: list[list[int]] = [[] for _ in self._homes.all]
+        for place, url in enumerate(urls):
+            of[self._homes.of_url(url).place].append(place)
+        found = [b""] * len(urls)
+        for one in self._homes.rounds([len(places) for places in of]):
+            parts = {home: of[home][start:end] for home, (start, end) in one.items()}
+            keys = {home: ("hash", b"".join([url_key(urls[place]) for place in part])) for home, part in parts.items()}
+            for home, reply in self._homes.each(VERSIONS, keys).items():
+                for place, packed in zip(parts[home], reply[1::2], strict=True):
+                    found[place] = packed
         return found
 
     def originals(
@@ -279,6 +307,44 @@ class Questions:
         for (place, _), text in zip(copies, found, strict=True):
             texts[place] = text
         return texts
+
+
+def _names_clusters(policies: Sequence[Policy]) -> str:
+    """Return the policy under which hits name their clusters."""
+    return next((policy.name for policy in policies if not (policy.identical or policy.vacant)), "")
+
+
+@dataclass
+class Picked:
+    """Of contents in their order the first, with the size and the name of their clusters, and the pages that show them.
+
+    As many as have ``limit`` pages, and those that resemble as much as the last of these, up to `CHUNK` contents.
+    """
+
+    in_order: Sequence[tuple[int, Estimate]]
+    limit: int
+    shown: list[tuple[Estimate, int, int, list[int]]] = field(default_factory=list)
+    pages: int = 0
+    full: bool = False
+
+    def __post_init__(self) -> None:
+        self.full = not self.in_order
+
+    def following(self, most: int) -> Sequence[tuple[int, Estimate]]:
+        """Return the next of the contents, none beyond the end of a chunk."""
+        start = len(self.shown)
+        return self.in_order[start : min(start + most, start - start % CHUNK + CHUNK)]
+
+    def take(self, chunk: Sequence[tuple[int, Estimate]], reply: Mapping[int, tuple[int, int, list[int]]]) -> None:
+        """Take what is needed of some contents; ``reply``: size, name and pages of each."""
+        for number, verdict in chunk:
+            if self.pages >= self.limit and verdict.resemblance < self.shown[-1][0].resemblance:
+                self.full = True
+                return
+            self.shown.append((verdict, *reply[number]))
+            self.pages += len(reply[number][2])
+        ends = len(self.shown) % CHUNK == 0 and self.pages >= self.limit
+        self.full = ends or len(self.shown) == len(self.in_order)
 
 
 @dataclass(frozen=True, slots=True)

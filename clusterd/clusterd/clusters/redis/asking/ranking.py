@@ -6,7 +6,7 @@ profile, whose stored sketches cannot even be read as ones of its own. They carr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from clusterd_consumer.postings.judging import judge_unproposed
 from clusterd_consumer.postings.posted import carries, lookup_keys
@@ -18,18 +18,23 @@ from clusterd_crawler.sketch import Profile, StreamSketch
 from clusterd.clusters.redis.posting import judged
 
 
-def ranking(
-    lists: RedisLists, query: StreamSketch, stored: bytes, profile: Profile, scheme: Scheme
-) -> dict[int, Estimate]:
-    """Return the numbers of what resembles the query, each with the verdict, best first.
+def rankings(
+    lists: RedisLists, queries: Sequence[StreamSketch], stored: Sequence[bytes], profile: Profile, scheme: Scheme
+) -> list[dict[int, Estimate]]:
+    """Return the numbers of what resembles each query, each with the verdict, best first.
 
-    ``stored``: the query as it would be stored.
+    ``stored``: the queries as they would be stored.
     """
-    keys = lookup_keys(query, profile, scheme)
-    asked = frozenset(keys.tolist())
-    stored_of = lists.sketches(lists.look_up(keys))
-    posted = {n: one for n, one in stored_of.items() if one and carries(one, profile.code, scheme, asked)}
-    return ranked(judged(stored, profile.code, posted))
+    keys = [lookup_keys(query, profile, scheme) for query in queries]
+    proposed, _ = lists.look_up_all([one.tobytes() for one in keys])
+    stored_of = lists.sketches({number for numbers in proposed for number in numbers})
+    found = []
+    for own, one, numbers in zip(stored, keys, proposed, strict=True):
+        asked = frozenset(one.tolist())
+        known = {number: other for number in numbers if (other := stored_of[number])}
+        posted = {n: other for n, other in known.items() if carries(other, profile.code, scheme, asked)}
+        found.append(ranked(judged(own, profile.code, posted)))
+    return found
 
 
 def of_company(

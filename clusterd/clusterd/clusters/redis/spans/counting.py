@@ -17,8 +17,6 @@ from clusterd.clusters.redis.home import TEXTS, counted, pairs
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.spans.beyond import TEXT
 
-#: Contents of which one call says the texts.
-CHUNK: Final = 1000
 #: How long counting may take to be done at each change (s), and how often it may else be done.
 SHORT: Final = 0.05
 SHARE: Final = 20
@@ -58,11 +56,13 @@ class ClusterCounts:
 
     def _count_equals(self) -> int:
         shown: dict[bytes, list[int]] = defaultdict(list)
-        for home in self._homes.all:
-            twins = sorted(map(int, home.command("SMEMBERS", "twins")))
-            for start in range(0, len(twins), CHUNK):
-                for _, sketch, profile, text, live in TEXT.iter_unpack(
-                    home.run(TEXTS, packed_numbers(twins[start : start + CHUNK]))
-                ):
+        of: list[set[int]] = [set() for _ in self._homes.all]
+        for place, members in self._homes.scan("twins"):
+            of[place].update(map(int, members))
+        twins = [sorted(own) for own in of]
+        for one in self._homes.rounds([len(own) for own in twins]):
+            asked = {place: (packed_numbers(twins[place][start:end]),) for place, (start, end) in one.items()}
+            for reply in self._homes.each(TEXTS, asked).values():
+                for _, sketch, profile, text, live in TEXT.iter_unpack(reply):
                     shown[b"%c%b%b" % (profile, sketch, text)].append(live)
         return sum((sum(live) > 1) - sum(one > 1 for one in live) for live in shown.values())

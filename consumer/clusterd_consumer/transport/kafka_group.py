@@ -115,7 +115,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _note_heartbeats(self, consumer: Any) -> None:
         """Know when each heartbeat that is answered was sent: where we stood still, its answer may be an old one."""
-        heartbeat = getattr(consumer._coordinator, "heartbeat", None)
+        heartbeat: Any = getattr(consumer._coordinator, "heartbeat", None)
         received = getattr(heartbeat, "received_heartbeat", None)
         if received is None or not hasattr(heartbeat, "last_send"):
             return  # an unknown client does without: it reads on until it hears that the group has changed

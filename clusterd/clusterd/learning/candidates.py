@@ -19,7 +19,7 @@ from clusterd.learning.edits.path_pairs import path_pairs
 from clusterd.learning.edits.path_references import path_references
 from clusterd.learning.edits.path_titles import path_titles
 from clusterd.learning.edits.path_values import path_values
-from clusterd.learning.edits.proposing import ValuePair
+from clusterd.learning.edits.proposing import ValuePair, differing_paths
 from clusterd.learning.edits.references import Plans, compared, references
 from clusterd.learning.edits.spellings import cases, decoded, form_spaces, spaces_in_path, wiki_spaces
 from clusterd.learning.edits.synonyms import synonyms
@@ -57,21 +57,22 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
         elif kind in EDITS:
             found.append((EDITS[kind](*what), PRIORS.get(kind, 0)))
     elsewhere = [rows for rows in clusters if (snapshot.path[rows] != snapshot.path[rows[0]]).any()]
+    differing = differing_paths(snapshot, elsewhere)
     plans = Plans(snapshot)
     compared_pages = [list(compared(snapshot, rows, plans)) for rows in clusters]
     values: list[ValuePair] = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]  # type: ignore[misc]
     edits: Iterable[CandidateEdit] = chain(
         map(Drop, joint(names)),
         _fixed(snapshot, counted),
-        aliases(snapshot, elsewhere),
+        aliases(differing),
         references(snapshot, compared_pages),
         path_references(snapshot, clusters),
         path_values(snapshot, elsewhere),
         synonyms(snapshot, compared_pages),
-        path_titles(snapshot, elsewhere),
-        path_pairs(snapshot, elsewhere),
-        path_fields(snapshot, elsewhere),
-        item_orders_in_paths(snapshot, elsewhere),
+        path_titles(snapshot, differing),
+        path_pairs(differing),
+        path_fields(differing),
+        item_orders_in_paths(differing),
         item_orders(snapshot, values),
         cases(snapshot, values),
         wiki_spaces(snapshot, values),

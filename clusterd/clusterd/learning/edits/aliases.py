@@ -25,9 +25,7 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.components import Components
 from clusterd.learning.edits.edit import PathEdit, shortened
-from clusterd.learning.edits.proposing import COMPARED
-from clusterd.learning.evidence.columns import Rows
-from clusterd.learning.evidence.snapshot import Snapshot
+from clusterd.learning.edits.proposing import PathsByQuery
 
 #: Fewest contents that propose an alias before it is judged.
 PROPOSED: Final = 4
@@ -75,14 +73,14 @@ def renamed(gone: str, kept: str) -> Alias:
     )
 
 
-def aliases(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
+def aliases(contents: Iterable[PathsByQuery]) -> list[PathEdit]:
     """Return the edits of components, then of prefixes, that are worth judging, those of most contents first."""
     components = Components()
     counts: Counter[tuple[Prefix, Prefix]] = Counter()
     below: dict[tuple[Prefix, Prefix], Counter[str]] = defaultdict(Counter)
-    for rows in clusters:
+    for of_content in contents:
         # The last first: when ``c`` has become ``b``, ``b`` with all that became it can still become ``a``.
-        pairs = dict.fromkeys(reversed(list(_pairs(snapshot, rows[:COMPARED], components))))
+        pairs = dict.fromkeys(reversed(list(_pairs(of_content, components))))
         components.next_content()
         counts.update({(gone, kept): 1 for gone, kept, _ in pairs})
         for gone, kept, folder in pairs:
@@ -100,9 +98,9 @@ def aliases(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
     return found
 
 
-def _pairs(snapshot: Snapshot, rows: Rows, components: Components) -> Iterator[tuple[Prefix, Prefix, str]]:
+def _pairs(of_content: PathsByQuery, components: Components) -> Iterator[tuple[Prefix, Prefix, str]]:
     """Yield (prefix that goes, prefix that stays, folder below both or "") of pages of one content and one query."""
-    for found in snapshot.paths_by_query(rows):
+    for found in of_content:
         paths = sorted(found, key=len)
         for at, parts in enumerate(paths[1:], 1):
             for other in {0, at - 1}:

@@ -21,9 +21,8 @@ from clusterd_crawler.rule_language.edits import written
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import CandidateEdit, PathEdit
-from clusterd.learning.edits.proposing import ValuePair, by_paths, by_values
+from clusterd.learning.edits.proposing import PathsByQuery, ValuePair, by_paths, by_values
 from clusterd.learning.edits.spellings import Respell
-from clusterd.learning.evidence.columns import Rows
 from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Fewest contents that propose an edit, and most edits of paths judged at a time.
@@ -42,9 +41,9 @@ def item_orders(snapshot: Snapshot, pairs: Iterable[ValuePair]) -> Iterator[Resp
         yield Respell((key,), Edit(Key(*key), "items", separator))
 
 
-def item_orders_in_paths(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
+def item_orders_in_paths(contents: Iterable[PathsByQuery]) -> list[PathEdit]:
     """Return the edits of components that are worth judging, those of most contents first."""
-    return [_edit(*place) for place in by_paths(snapshot, clusters, _among, PROPOSED, EDITS)]
+    return [_edit(*place) for place in by_paths(contents, _among, PROPOSED, EDITS)]
 
 
 def _separators(first: str, second: str) -> Iterator[str]:

@@ -20,9 +20,7 @@ from clusterd_crawler.rule_language.conditions import deep_spans, stars
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.components import AnyComponent
-from clusterd.learning.edits.proposing import by_paths
-from clusterd.learning.evidence.columns import Rows
-from clusterd.learning.evidence.snapshot import Snapshot
+from clusterd.learning.edits.proposing import PathsByQuery, by_paths
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 20
@@ -47,9 +45,9 @@ class AnyField(AnyComponent):
     """A number of a component that does not matter."""
 
 
-def path_fields(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[AnyField]:
+def path_fields(contents: Iterable[PathsByQuery]) -> list[AnyField]:
     """Return the edits that are worth judging, those of most contents first."""
-    return [_edit(field) for field in by_paths(snapshot, clusters, _among, PROPOSED, EDITS)]
+    return [_edit(field) for field in by_paths(contents, _among, PROPOSED, EDITS)]
 
 
 def _among(paths: list[list[str]]) -> Iterator[Field]:

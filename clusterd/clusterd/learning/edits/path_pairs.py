@@ -18,9 +18,7 @@ from typing import Final, NamedTuple
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.edits.proposing import by_paths
-from clusterd.learning.evidence.columns import Rows
-from clusterd.learning.evidence.snapshot import Snapshot
+from clusterd.learning.edits.proposing import PathsByQuery, by_paths
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 10
@@ -50,9 +48,9 @@ class PathPair(PathEdit):
         return self.needs[1].key
 
 
-def path_pairs(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathPair]:
+def path_pairs(contents: Iterable[PathsByQuery]) -> list[PathPair]:
     """Return the edits that are worth judging, those of most contents first."""
-    return [_edit(place) for place in by_paths(snapshot, clusters, _among, PROPOSED, EDITS)]
+    return [_edit(place) for place in by_paths(contents, _among, PROPOSED, EDITS)]
 
 
 def _among(paths: list[list[str]]) -> Iterator[Place]:

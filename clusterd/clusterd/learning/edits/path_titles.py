@@ -25,8 +25,7 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.components import AnyComponent
 from clusterd.learning.edits.deep import IDENTIFIER
-from clusterd.learning.edits.proposing import COMPARED
-from clusterd.learning.evidence.columns import Rows
+from clusterd.learning.edits.proposing import PathsByQuery
 from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
@@ -80,12 +79,12 @@ class PathTitle(AnyComponent):
     """A title of any words that does not matter."""
 
 
-def path_titles(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathTitle]:
+def path_titles(snapshot: Snapshot, contents: Iterable[PathsByQuery]) -> list[PathTitle]:
     """Return the edits that are worth judging, those of most contents first."""
     counts: Counter[tuple[Place, Prefix]] = Counter()
     digits: dict[Place, Counter[int]] = defaultdict(Counter)
-    for rows in clusters:
-        differing = set(chain.from_iterable(map(_among, snapshot.paths_by_query(rows[:COMPARED]))))
+    for of_content in contents:
+        differing = set(chain.from_iterable(map(_among, of_content)))
         counts.update({(place, prefix) for place, prefix, _ in differing})
         for place, long in {(place, long) for place, _, long in differing}:
             digits[place][long] += 1

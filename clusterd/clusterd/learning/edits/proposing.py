@@ -27,21 +27,25 @@ Place = TypeVar("Place", bound=tuple[object, ...])
 Made = TypeVar("Made", bound=Hashable)
 #: Path and parameters of a page, and the components of one of its content that has no query.
 Beside = tuple[str, dict[ColumnKey, str], list[str]]
+#: Of a content the paths of its pages, in components, those of one query together.
+PathsByQuery = list[list[list[str]]]
 #: A parameter, the numbers of two of its values, and how many contents show a page with either.
 ValuePair = tuple[ColumnKey, int, int, int]
 
 
+def differing_paths(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathsByQuery]:
+    """Return of each content the paths that differ on pages of one query."""
+    found = (list(snapshot.paths_by_query(rows[:COMPARED])) for rows in clusters)
+    return [of_content for of_content in found if of_content]
+
+
 def by_paths(
-    snapshot: Snapshot,
-    clusters: Iterable[Rows],
-    among: Callable[[list[list[str]]], Iterable[Place]],
-    fewest: int,
-    most: int,
+    contents: Iterable[PathsByQuery], among: Callable[[list[list[str]]], Iterable[Place]], fewest: int, most: int
 ) -> list[Place]:
     """Return what ``among`` says most often of paths of one content and one query: ``fewest`` times, and ``most``."""
     counts: Counter[Place] = Counter()
-    for rows in clusters:
-        for paths in snapshot.paths_by_query(rows[:COMPARED]):
+    for of_content in contents:
+        for paths in of_content:
             counts.update(set(among(paths)))
     return list(ranked(counts, fewest))[:most]
 

@@ -53,7 +53,7 @@ class Snapshot:
         return self.derived("paths present", lambda: distinct(self.path))
 
     def paths_by_query(self, rows: Rows) -> Iterator[list[list[str]]]:
-        """Yield the paths of pages, in components, those of one query together; nothing where all have one path.
+        """Yield the paths of pages, in components, those of one query together, where they differ.
 
         Without those of more than `DEEPEST` components.
         """
@@ -64,7 +64,7 @@ class Snapshot:
         numbers: dict[int, dict[int, None]] = {}
         for query, path in zip(queries[rows].tolist(), paths, strict=True):
             numbers.setdefault(query, {})[path] = None
-        for _, of_query in sorted(numbers.items()):
+        for _, of_query in sorted(item for item in numbers.items() if len(item[1]) > 1):
             yield [parts for parts in map(known.parts, of_query) if len(parts) <= DEEPEST]
 
     def values(self, key: ColumnKey) -> Rows:

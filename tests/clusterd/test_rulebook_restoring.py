@@ -110,7 +110,11 @@ def test_of_a_store_that_came_back_from_the_past_all_evidence_is_learned_from(
         upkeep.round(services)
         services.rulebook.observe(first)
         learn(services)
-        backup = {key: client.dump(key) for kind in ("log", "meta") for key in client.scan_iter(f"{prefix}rb:*:{kind}")}
+        backup = {
+            key: client.dump(key)
+            for kind in ("log", "meta")
+            for key in client.scan_iter(f"{prefix}rb:*:{kind}", count=10_000)
+        }
         services.rulebook.observe(second)
         learn(services)
         for key, value in backup.items():
@@ -153,6 +157,6 @@ def test_a_daemon_whose_store_is_emptied_restores_the_rules(
         services.rulebook.import_rules([REF], at=1)
         services.rulebook.pin(REF.id, at=2)
         client: Any = services.redis
-        client.delete(*client.scan_iter(f"{prefix}*"))
+        client.delete(*client.scan_iter(f"{prefix}*", count=10_000))
         until(lambda: [rule.state for rule in services.rulebook.rules()] == ["pinned"], say=group.said)
         until(lambda: services.index.counts()["documents"] > 0, say=group.said)

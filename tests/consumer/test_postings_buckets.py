@@ -245,7 +245,7 @@ def test_a_client_that_knows_an_old_number_of_buckets_posts_and_finds_all_the_sa
     assert ahead.look_up(keys[6000]) == [6000]
     assert behind.look_up(keys[4711]) == [4711]
     entries = int(client.get(f"{prefix}{{0}}:pn") or 0)
-    stored = [client.get(key) or b"" for key in client.scan_iter(f"{prefix}{{0}}:p:*", count=1000)]
+    stored = [client.get(key) or b"" for key in client.scan_iter(f"{prefix}{{0}}:p:*", count=10_000)]
     assert entries == sum(number > 0 for one in stored for _, number in buckets.ENTRY.iter_unpack(one)) == 9 * 6003
     assert entries / len(stored) < 1.5 * LOAD
 
@@ -314,7 +314,7 @@ def test_who_is_withdrawn_is_found_wherever_the_entries_have_gone(client: Client
     left = {"appended": [3, 7], "common": [3, 6, 7, 8]}.get(meanwhile, [3])
     assert lists.look_up(np.array([1 << 16, 2 << 16, 3 << 16, 5, 6], np.uint32)) == left
     base = f"{prefix}{{0}}"
-    stored = [client.get(key) or b"" for key in client.scan_iter(f"{base}:p:*", count=1000)]
+    stored = [client.get(key) or b"" for key in client.scan_iter(f"{base}:p:*", count=10_000)]
     listed = [n for one in stored for _, n in buckets.ENTRY.iter_unpack(one) if n]
     assert int(client.get(f"{base}:pn") or 0) == len(listed)
     assert not {1, 2} & set(listed)
@@ -348,11 +348,11 @@ def test_what_lies_in_its_place_already_is_read_and_not_written(client: Client, 
     lists = RedisLists(calls, prefix, hash_tags(1), SCHEME)
     keys = np.array([5, 6, 7], np.uint32)
     lists.propose([posting(1, b"first", keys, fresh=True), posting(2, b"other", keys[:1], fresh=True)])
-    kept = {key: client.get(key) for key in client.scan_iter(f"{prefix}*")}
+    kept = {key: client.get(key) for key in client.scan_iter(f"{prefix}*", count=10_000)}
     calls.asked.clear()
     assert lists.propose([posting(1, b"first", keys), posting(2, b"other", keys[:1])])[0] == [[2], [1]]
     assert calls.asked == ["keep", "look", "MGET"]
-    assert {key: client.get(key) for key in client.scan_iter(f"{prefix}*")} == kept
+    assert {key: client.get(key) for key in client.scan_iter(f"{prefix}*", count=10_000)} == kept
     assert lists.propose([posting(1, b"first", keys), posting(3, b"third", keys[1:], fresh=True)])[0] == [[2, 3], [1]]
 
 

@@ -76,7 +76,7 @@ def test_tables_grow_shrink_and_leave_nothing(lists: RedisLists, prefix: str, re
     assert lists.look_up(np.concatenate(list(posted.values()))) == []
     url = request.getfixturevalue(request.node.callspec.params["lists"])
     with connect(url) as client:
-        left = {key.rsplit(b":", 1)[1] for key in client.scan_iter(f"{prefix}*", count=1000)}
+        left = {key.rsplit(b":", 1)[1] for key in client.scan_iter(f"{prefix}*", count=10_000)}
     assert left <= {b"pb", b"pn", b"pv"}
 
 
@@ -96,7 +96,7 @@ def test_a_table_that_lags_behind_grows_and_every_entry_lies_where_it_belongs(
             assert made - FIRST > SPLITS
         listed = {
             (int(key.rsplit(b":", 1)[1]), upper, number)
-            for key in client.scan_iter(f"{base}:p:*", count=1000)
+            for key in client.scan_iter(f"{base}:p:*", count=10_000)
             for upper, number in ENTRY.iter_unpack(client.get(key) or b"")
         }
         keys_of = ((key, number) for number, keys in posted.items() for key in keys.tolist())

@@ -52,7 +52,7 @@ class Scheduler:
             worker.join()
         self.running = False
         with connect(url) as client:
-            for lease in client.scan_iter(f"{prefix}*:lock"):
+            for lease in client.scan_iter(f"{prefix}*:lock", count=10_000):
                 client.delete(lease)
 
     def leave(self, worker: int) -> None:

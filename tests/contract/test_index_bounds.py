@@ -122,7 +122,7 @@ def test_clusters_that_come_and_go_leave_nothing_behind(redis_url: str, prefix: 
         index.apply([page(f"{URL}/{n}", at, range(1000 * at + 2 * n, 1000 * at + 2 * n + 100)) for n in range(2)])
         settled(index)
     with connect(redis_url) as client:
-        elements = list(client.scan_iter(f"{prefix}{{0}}:e:*"))
+        elements = list(client.scan_iter(f"{prefix}{{0}}:e:*", count=10_000))
         assert sum(client.strlen(key) for key in elements) == 127 * 16  # one block; some 300 were made
     index.close()
 
@@ -241,8 +241,8 @@ def test_a_policy_that_is_added_later_is_built_of_crowded_pages_in_memory_as_on_
 def entries(url: str, prefix: str) -> int:
     """Return how many entries and common lists the posting lists hold."""
     with connect(url) as client:
-        counted = sum(int(client.get(key) or 0) for key in client.scan_iter(f"{prefix}*:pn"))
-        return counted + sum(1 for _ in client.scan_iter(f"{prefix}*:f:*"))
+        counted = sum(int(client.get(key) or 0) for key in client.scan_iter(f"{prefix}*:pn", count=10_000))
+        return counted + sum(1 for _ in client.scan_iter(f"{prefix}*:f:*", count=10_000))
 
 
 def test_a_page_of_a_giant_cluster_has_a_few_neighbours(
@@ -283,7 +283,7 @@ def test_a_giant_cluster_holds_together_when_a_third_of_it_departs(redis_url: st
 
 
 def size_of(client: Client, prefix: str) -> int:
-    return sum(client.memory_usage(key) or 0 for key in client.scan_iter(f"{prefix}*", count=1000))
+    return sum(client.memory_usage(key) or 0 for key in client.scan_iter(f"{prefix}*", count=10_000))
 
 
 @pytest.mark.parametrize("share", [1, 8], ids=["all-change", "an-eighth-changes"])
@@ -317,7 +317,7 @@ def test_memory_returns_after_expiry(redis_url: str, prefix: str, share: int) ->
 
 
 def keys_of_nodes(client: Client, prefix: str) -> int:
-    return sum(client.memory_usage(key) or 0 for key in client.scan_iter(f"{prefix}*:n:*", count=1000))
+    return sum(client.memory_usage(key) or 0 for key in client.scan_iter(f"{prefix}*:n:*", count=10_000))
 
 
 def test_pages_that_stay_do_not_hold_the_memory_of_those_that_change(redis_url: str, prefix: str) -> None:
@@ -338,7 +338,7 @@ def test_pages_that_stay_do_not_hold_the_memory_of_those_that_change(redis_url: 
             settled(index)
             sizes.append(keys_of_nodes(client, prefix))
         assert sizes[-1] < 1.2 * sizes[1]
-        assert list(client.scan_iter(f"{prefix}*:n:*:left", count=1000))
+        assert list(client.scan_iter(f"{prefix}*:n:*:left", count=10_000))
         index.add_policy(loose)
         settled(index)
         policies = [*DEFAULT_POLICIES, loose]
@@ -362,7 +362,7 @@ def test_pages_that_stay_do_not_hold_the_memory_of_those_that_change(redis_url: 
         index.expire(11)
         settled(index)
         assert index.counts()["contents"] == index.counts()["versions"] == 720
-        assert not list(client.scan_iter(f"{prefix}*:n:0*", count=1000))
+        assert not list(client.scan_iter(f"{prefix}*:n:0*", count=10_000))
     index.close()
 
 

@@ -74,7 +74,7 @@ def keys_of_old(url: str, prefix: str, layout: int) -> list[bytes]:
         settled(index)
         assert partition(index) == expected(crawl)
         index.close()
-        return list(client.scan_iter(f"{prefix}*", count=1000))
+        return list(client.scan_iter(f"{prefix}*", count=10_000))
 
 
 def test_a_cluster_s_store_of_layout_5_keeps_its_one_home(redis_cluster_url: str, prefix: str) -> None:
@@ -92,7 +92,9 @@ def test_a_new_store_of_a_cluster_has_pages_in_many_homes(redis_cluster_url: str
     settled(index)
     assert partition(index) == expected(crawl)
     with connect(redis_cluster_url) as client:
-        hosts = {key.split(b"{")[1].split(b"}")[0].decode() for key in client.scan_iter(f"{prefix}*}}:h:*", count=1000)}
+        hosts = {
+            key.split(b"{")[1].split(b"}")[0].decode() for key in client.scan_iter(f"{prefix}*}}:h:*", count=10_000)
+        }
     assert len(hosts) > 5
     assert hosts <= set(spread_tags(16))
     index.close()

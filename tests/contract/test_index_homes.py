@@ -38,7 +38,7 @@ def leftovers(url: str, prefix: str) -> dict[str, object]:
     empty = ("parts", "spans", "due", "twins", "tasks", "mv", "rl", "review", "g", "w")
     found: dict[str, object] = {}
     with connect(url) as client:
-        for key in client.scan_iter(f"{prefix}*", count=1000):
+        for key in client.scan_iter(f"{prefix}*", count=10_000):
             kind = key.decode().split("}:")[1]
             if kind in empty or kind.startswith(("r:", "a:")):
                 found[key.decode()] = client.type(key)
@@ -195,6 +195,6 @@ def test_what_was_posted_is_told_to_every_home_with_its_batch(
     alone = [page(f"http://h.example/{n}", n, range(1000 * n, 1000 * n + 50)) for n in range(pages)]
     index.apply(spread(alone), position)
     with connect(redis_url) as client:
-        waiting = {key: client.smembers(key) for key in client.scan_iter(f"{prefix}*:w")}
+        waiting = {key: client.smembers(key) for key in client.scan_iter(f"{prefix}*:w", count=10_000)}
     assert waiting == {}
     index.close()

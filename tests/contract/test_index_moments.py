@@ -168,7 +168,7 @@ def test_a_home_shard_that_alone_loses_its_last_second(redis_url: str, prefix: s
 
         def home() -> list[bytes]:
             spread = tuple(f"{prefix}{{0}}:{kind}".encode() for kind in "kpf")
-            return [key for key in client.scan_iter(f"{prefix}{{0}}*") if not key.startswith(spread)]
+            return [key for key in client.scan_iter(f"{prefix}{{0}}*", count=10_000) if not key.startswith(spread)]
 
         kept = {key: client.dump(key) for key in home()}
         lost = [page(f"http://h.example/{n}", 1, range(1000 * n, 1000 * n + 100)) for n in range(24)]
@@ -217,9 +217,9 @@ def test_a_store_that_is_set_back_under_an_open_index(redis_url: str, prefix: st
     )
     with connect(redis_url) as client:
         index.apply([first])
-        kept = {key: client.dump(key) for key in client.scan_iter(f"{prefix}*") if not emptied}
+        kept = {key: client.dump(key) for key in client.scan_iter(f"{prefix}*", count=10_000) if not emptied}
         index.apply([second])
-        client.delete(*client.scan_iter(f"{prefix}*"))
+        client.delete(*client.scan_iter(f"{prefix}*", count=10_000))
         for key, value in kept.items():
             client.restore(key, 0, value)
     other = RedisIndex(redis_url, prefix) if not emptied else None
@@ -297,7 +297,7 @@ def test_a_late_page_whose_worker_died_is_given_up_when_nothing_else_expires(red
         counted.append(index.counts()["contents"])
     assert counted == [2, 2, 1]
     with connect(redis_url) as client:
-        left = [key.rpartition(b":")[2] for key in client.scan_iter(f"{prefix}*", count=1000)]
+        left = [key.rpartition(b":")[2] for key in client.scan_iter(f"{prefix}*", count=10_000)]
         assert not {b"late", b"wt", b"trash"} & set(left)
     for opened in (patient, hasty, died):
         opened.close()

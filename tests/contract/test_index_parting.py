@@ -39,10 +39,10 @@ def test_no_side_moves_for_a_search_that_the_store_no_longer_knows_of(redis_url:
     with connect(redis_url) as client:
 
         def keep() -> None:
-            kept.update({key: client.dump(key) for key in client.scan_iter(f"{prefix}*")})
+            kept.update({key: client.dump(key) for key in client.scan_iter(f"{prefix}*", count=10_000)})
 
         def set_back() -> None:
-            client.delete(*client.scan_iter(f"{prefix}*"))
+            client.delete(*client.scan_iter(f"{prefix}*", count=10_000))
             for key, value in kept.items():
                 client.restore(key, 0, value)
 

@@ -26,7 +26,7 @@ HELD = ("r:*", "a:*", "parts", "spans", "due", "tasks", "clear", "mv", "rl", "sp
 def held(redis_url: str, prefix: str) -> set[bytes]:
     """Return the keys under which a store keeps something of graded policies."""
     with connect(redis_url) as client:
-        return {key for kind in HELD for key in client.scan_iter(f"{prefix}*}}:{kind}")}
+        return {key for kind in HELD for key in client.scan_iter(f"{prefix}*}}:{kind}", count=10_000)}
 
 
 def test_a_policy_that_is_removed_leaves_the_others_as_they_were(opened: Opened) -> None:
@@ -99,13 +99,13 @@ def test_a_store_that_is_set_back_has_nothing_left_of_who_had_the_place(
     if clearing:
         index.remove_policy(LOOSE.name)
     with connect(redis_url) as client:
-        kept = {key: client.dump(key) for key in client.scan_iter(f"{prefix}*", count=1000)}
+        kept = {key: client.dump(key) for key in client.scan_iter(f"{prefix}*", count=10_000)}
         index.remove_policy(LOOSE.name)
         settled(index)
         policies = [*DEFAULT_POLICIES, Policy("tight", resemblance=0.95)]
         index.add_policy(policies[-1])
         settled(index)
-        client.delete(*client.scan_iter(f"{prefix}*", count=1000))
+        client.delete(*client.scan_iter(f"{prefix}*", count=10_000))
         for key, value in kept.items():
             client.restore(key, 0, value)
     index.apply(crawl[80:])
@@ -166,7 +166,7 @@ def test_a_side_that_moved_under_a_removed_policy_as_the_store_was_kept_moves_no
     with connect(redis_url) as client:
 
         def keep() -> None:
-            kept.update({key: client.dump(key) for key in client.scan_iter(f"{prefix}*")})
+            kept.update({key: client.dump(key) for key in client.scan_iter(f"{prefix}*", count=10_000)})
 
         index = RedisIndex(redis_url, prefix, [LOOSE], calls=lambda own: Acting(own, {"move": keep}))
         index.apply(crawl)
@@ -181,7 +181,7 @@ def test_a_side_that_moved_under_a_removed_policy_as_the_store_was_kept_moves_no
         index.add_policy(NEAR)
         index.remove_policy("other")
         settled(index)
-        client.delete(*client.scan_iter(f"{prefix}*"))
+        client.delete(*client.scan_iter(f"{prefix}*", count=10_000))
         for key, value in kept.items():
             client.restore(key, 0, value)
         client.delete(f"{prefix}{{0}}:lock")
@@ -274,7 +274,7 @@ def test_names_of_clusters_over_homes_take_no_room_for_contents(redis_url: str, 
         index.apply(spread([page(f"http://g.example/{n}", 1, range(50 * n, 50 * n + 50)) for n in range(at, at + 100)]))
     settled(index)
     with connect(redis_url) as client:
-        blocks = [client.get(key) or b"" for key in client.scan_iter(f"{prefix}*}}:n:*")]
+        blocks = [client.get(key) or b"" for key in client.scan_iter(f"{prefix}*}}:n:*", count=10_000)]
     assert all(block.strip(b"\0") for block in blocks)
     index.close()
 

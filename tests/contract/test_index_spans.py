@@ -54,7 +54,7 @@ class Died(Exception):
 def free(url: str, prefix: str) -> None:
     """Let the leases of a settler that died run out."""
     with connect(url) as client:
-        for key in client.scan_iter(f"{prefix}*:lock"):
+        for key in client.scan_iter(f"{prefix}*:lock", count=10_000):
             client.delete(key)
 
 
@@ -273,11 +273,11 @@ def test_a_home_that_alone_is_set_back(redis_url: str, prefix: str, home: int, m
     reader.work(crawl)
     pattern = f"{prefix}{{{spread_tags(SHARDS)[home]}}}:*"
     with connect(redis_url) as client:
-        kept = {key: client.dump(key) for key in client.scan_iter(pattern, count=1000)}
+        kept = {key: client.dump(key) for key in client.scan_iter(pattern, count=10_000)}
         more = [*stage(1, 1)[5:], *stage(1, 2), page(on(0, "bridge"), 1, [*range(3000, 3100), *range(5000, 5100)])]
         more += [page(crawl[n].url, 2, range(9000 + 200 * n, 9100 + 200 * n)) for n in (1, 4)]
         reader.work(more)
-        client.delete(*client.scan_iter(pattern, count=1000))
+        client.delete(*client.scan_iter(pattern, count=10_000))
         for key, value in kept.items():
             client.restore(key, 0, value)
         client.set(pattern.replace("*", "process"), "0" * 40)  # another server's, as where a node comes back
@@ -322,7 +322,7 @@ def test_a_span_that_lost_all_its_parts_with_their_homes_is_forgotten(
         reader.work([one])
     with connect(redis_url) as client:
         for tag in spread_tags(SHARDS)[1:]:
-            client.delete(*client.scan_iter(f"{prefix}{{{tag}}}:*", count=1000))
+            client.delete(*client.scan_iter(f"{prefix}{{{tag}}}:*", count=10_000))
     reader.work([])
     settled(index)
     assert partition(index) == expected(crawl)
@@ -339,7 +339,7 @@ def test_spans_whose_records_are_lost_are_made_again(redis_url: str, prefix: str
     index.apply(crawl)
     settled(index)
     with connect(redis_url) as client:
-        lost = [key for key in client.scan_iter(f"{prefix}*", count=1000) if key.endswith((b":spans", b":spanned"))]
+        lost = [key for key in client.scan_iter(f"{prefix}*", count=10_000) if key.endswith((b":spans", b":spanned"))]
         assert lost
         client.delete(*lost)
         for tag in spread_tags(SHARDS):

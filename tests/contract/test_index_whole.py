@@ -124,7 +124,7 @@ def test_frames_that_are_gone_leave_nothing(redis_url: str, prefix: str) -> None
     assert [index.settle(0), index.settle(1), index.settle(2)] == [399, 399 - BURIED, 399 - 3 * BURIED]
     settled(index)
     with connect(redis_url) as client:
-        kinds = [key.split(b":whole:")[1] for key in client.scan_iter(f"{prefix}{{0}}:whole:*", count=1000)]
+        kinds = [key.split(b":whole:")[1] for key in client.scan_iter(f"{prefix}{{0}}:whole:*", count=10_000)]
         assert int(client.get(f"{prefix}{{0}}:whole:of:pn") or 0) == 1
         postings = int(client.get(f"{prefix}{{0}}:whole:pn") or 0)
     assert postings == len([kind for kind in kinds if kind.startswith(b"p:") and kind[2:].isdigit()]) > 0

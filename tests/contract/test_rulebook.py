@@ -90,7 +90,7 @@ def test_of_a_log_that_was_lost_nothing_is_taken_for_known(redis_url: str, prefi
         for number in range(before):
             book.add_pages({HOST: [page(number)]})
         mark = book.evidence(HOST).mark
-        client.delete(*client.scan_iter(f"{prefix}rb:*:*"))
+        client.delete(*client.scan_iter(f"{prefix}rb:*:*", count=10_000))
         book.add_pages({HOST: [page(4)]})
         after = book.evidence(HOST, mark)
         assert after.pages == (page(4),)
@@ -101,7 +101,7 @@ def test_of_a_log_that_came_back_from_the_past_all_is_read_again(redis_url: str,
     with redis.Redis.from_url(redis_url) as client:
         book = RedisRuleBook(client, prefix)
         book.add_pages({HOST: [page(1)]})
-        (log,) = client.scan_iter(f"{prefix}rb:*:log")
+        (log,) = client.scan_iter(f"{prefix}rb:*:log", count=10_000)
         backup = client.dump(log)
         book.add_pages({HOST: [page(2)]})
         mark = book.evidence(HOST).mark
@@ -281,7 +281,7 @@ def test_a_log_that_was_rewritten_whole_still_expires(redis_url: str, prefix: st
         book = RedisRuleBook(client, prefix)
         book.add_pages({HOST: [page(1), page(2)]})
         assert book.rewrite(HOST, book.evidence(HOST).mark, [page(2)], {"a crawl": b"1234"})
-        keys = [key for key in client.scan_iter(f"{prefix}rb:*") if not key.endswith(b"changed")]
+        keys = [key for key in client.scan_iter(f"{prefix}rb:*", count=10_000) if not key.endswith(b"changed")]
         assert len(keys) == 3
         assert all(client.ttl(key) > 0 for key in keys)
 

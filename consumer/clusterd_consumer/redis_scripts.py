@@ -24,7 +24,7 @@ from redis.cluster import RedisCluster
 from redis.exceptions import RedisClusterException
 
 from clusterd_consumer.redis_connection import Client, look_around, servers, translated, unable
-from clusterd_consumer.redis_lines import Line, Lines, Refused
+from clusterd_consumer.redis_lines import RUN_ID, Line, Lines, Refused
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ TRANSIT_PAUSE: Final = 0.1
 #: What a server answers that may not know yet which node has what a dead one had, or still reads what that one gave it.
 UNSURE: Final = ("CLUSTERDOWN", "MASTERDOWN", "LOADING", REPLICA)
 #: Commands, and reads of several (`Request.name`), that change nothing.
-READ_ONLY: Final = frozenset({"GET", "GETRANGE", "HGETALL", "HMGET", "LRANGE", "MGET", "SSCAN", "look"})
+READ_ONLY: Final = frozenset({"GET", "GETRANGE", "HGETALL", "HMGET", "INFO", "LRANGE", "MGET", "SSCAN", "look"})
 #: Tries of what a server could not do before it learnt a library, or which was meant for another node.
 TRIES: Final = 5
 
@@ -153,6 +153,11 @@ def function(script: Script, base: str, arguments: Sequence[Any] = ()) -> Reques
 def command(name: str, key: str, *arguments: Any) -> Request:
     """Return a command whose first argument is its key."""
     return Request(name, key, hiredis.pack_command((name, key, *arguments)))
+
+
+def process(key: str) -> Request:
+    """Return the question which process answers for a key: a text that another one's differs from."""
+    return Request("INFO", key, b"INFO server\r\n", parse=_run_id)
 
 
 def packed_numbers(numbers: Sequence[int]) -> bytes:
@@ -372,6 +377,11 @@ def _from_the_first_refused(requests: Sequence[Request], replies: Sequence[Any])
             places.append(place)
             shards.add(_shard(request.key))
     return places
+
+
+def _run_id(reply: memoryview) -> str:
+    found = RUN_ID.search(reply)
+    return found[1].decode() if found else ""
 
 
 def _shard(key: str) -> str:

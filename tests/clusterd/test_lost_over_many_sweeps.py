@@ -84,3 +84,41 @@ def test_what_is_remembered_of_a_large_site_has_a_bound_and_changes_no_answer(
     monkeypatch.setattr(moves, "PORTION", 1)
     monkeypatch.setattr(elsewhere, "REMEMBERED", 1)
     assert site.lost() == whole
+
+
+def test_other_hosts_are_not_read_where_a_host_has_all_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of sweeps that are not the last, for which the superseded versions of all hosts are listed."""
+    site = Site()
+    for sweep in range(1, 4):
+        for number in range(5):
+            site.add(f"http://a.example/{sweep}/{number}", words(number, 60), f"{sweep}", at=sweep * DAY)
+    asked: list[str | None] = []
+    pages = site.index.pages
+    monkeypatch.setattr(site.index, "pages", lambda host=None: (asked.append(host), pages(host))[1])
+    assert [period.moved_within for period in queries.changes(site.index, TEXT, "a.example")] == [5, 5]
+    assert None not in asked
+
+
+def test_pages_whose_match_is_known_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a million that moved at once their sketches would be: only those that are followed are."""
+    site = Site()
+    for sweep, prefix in ((1, ""), (2, "new/"), (3, "new/")):
+        for number in range(60):
+            site.add(f"http://a.example/{prefix}{number}", words(number, 60), f"{sweep}", at=sweep * DAY)
+    living: weakref.WeakSet[moves.Trail] = weakref.WeakSet()
+    most: list[int] = []
+
+    class Watched(moves.Trail):
+        __hash__ = object.__hash__
+
+        def __init__(self, *given: object) -> None:
+            super().__init__(*given)  # type: ignore[arg-type]
+            living.add(self)
+            most.append(len(living))
+
+    monkeypatch.setattr(moves, "TOGETHER", 4)
+    monkeypatch.setattr(moves, "Trail", Watched)
+    found = site.lost()
+    assert len(found) == 60
+    assert all(one.match for one in found.values())
+    assert max(most) < 20

@@ -324,6 +324,18 @@ class TestGroup:
             (url("b"), (url("b"),)),
         ]
 
+    def test_a_cluster_is_walked_once_for_all_its_members(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        """By an index in memory, which has no shorter way to its name."""
+        given = [url(f"page{n}") for n in range(50)]
+        for one in given:
+            site.add(one, words(1))
+        asked: list[str] = []
+        walk = site.index.cluster_of
+        monkeypatch.setattr(site.index, "cluster_of", lambda url, policy: (asked.append(url), walk(url, policy))[1])
+        (found,) = queries.group(site.index, given, "near")
+        assert found.members == tuple(given)
+        assert asked == given[:1]
+
     def test_alternatives(self, site: Site) -> None:
         site.add(url("a"), words(1))
         site.add(url("c"), words(1))

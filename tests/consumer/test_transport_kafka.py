@@ -337,6 +337,44 @@ def test_a_member_that_stood_still_beyond_its_session_reads_nothing_of_what_is_a
     assert said.split() == ["True", "0", "0"]
 
 
+def test_a_member_whose_join_ended_a_session_ago_reads_nothing_of_what_is_another_s(
+    kafka_bootstrap: str, prefix: str
+) -> None:
+    """A join that no poll has taken up sends no heartbeats: the group counts the member out, which does not know."""
+    name = prefix.rstrip(":")
+    busy, other = (transport(kafka_bootstrap, name) for _ in range(2))
+    for n in range(40):
+        busy.publish(topics.SKETCHES, b"%d" % n, b"%d" % n)
+    busy.flush(10)
+    wait_until(lambda: bool(busy.poll(1, 0.2)))
+    coordinator = busy._consumer._coordinator
+
+    def came() -> bool:
+        other.poll(1, 0.1)
+        return bool(busy.changing())
+
+    wait_until(came)
+    busy.poll(1, 0.001)  # begins to join
+
+    def ended() -> bool:
+        other.poll(1, 0.1)
+        return coordinator._join_task is None or coordinator._join_task.is_done
+
+    wait_until(ended)
+
+    def has_all() -> bool:
+        other.poll(1, 0.1)
+        return len(other.assigned()) == 2
+
+    wait_until(has_all)
+    assert busy._membership.joining
+    while busy._membership.joining:
+        assert not busy.poll(100, 0.01)
+    assert busy.changing()
+    assert not busy.poll(100, 0)
+    assert not busy.assigned()
+
+
 def test_a_member_joins_once_however_late_its_topic_s_metadata_come(
     kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,8 +25,8 @@ ELSEWHERE = range(7000, 7100)
 class Interrupted(Calls):
     """Calls that let something else happen before a script or command of this name runs for the nth time."""
 
-    def __init__(self, client: Client, name: str, nth: int, act: Callable[[], None]) -> None:
-        super().__init__(client)
+    def __init__(self, client: Client, name: str, nth: int, act: Callable[[], None], transit: float = 0.0) -> None:
+        super().__init__(client, transit)
         self._name, self._left, self._act = name, nth, act
 
     def ask(self, requests: Sequence[Request]) -> list[Any]:

@@ -12,11 +12,14 @@ from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import Client
 from clusterd_consumer.redis_scripts import Calls, Request
-from clusterd_crawler.sketch import SHORT
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.sketch import SHORT, TEXT
 
 from tests.contract.index_world import page, settled, stream
 
 URLS = [f"http://h.example/{n}" for n in range(60)]
+#: Pages of several hosts, each with its number.
+PLACED = [(n, f"http://h{n % 5}.example/{n}") for n in range(300)]
 
 
 class Trips(Calls):
@@ -51,6 +54,28 @@ def test_sketches_of_many_versions_are_those_of_each(index: Index) -> None:
     assert [one is None for one in found[:4]] == [False, False, False, True]
     assert [one is None for one in found[-3:]] == [True, False, True]
     assert index.sketches([]) == []
+
+
+def test_what_is_asked_of_many_is_what_each_says(index: Index) -> None:
+    """Also of URLs that are unknown, or given twice, and where a limit cuts pages that resemble a query equally."""
+    hosts = [f"http://h{n}.example/" for n in range(7)]
+    index.apply([page(url, at, [*range(40 * (n % 9), 40 * (n % 9) + 30 * at)]) for at in (1, 2) for n, url in PLACED])
+    settled(index)
+    urls = [url for _, url in PLACED]
+    asked = [*urls, *hosts, "http://h.example/\udcff", "", *urls[::7], *hosts]
+    assert index.versions_of(asked) == [index.versions(url) for url in asked]
+    for policy in ("identical", "near", "contained"):
+        clusters = [index.cluster_of(url, policy) for url in asked]
+        assert index.cluster_names(asked, policy) == [one and one.cluster for one in clusters]
+    queries = [stream(range(40 * n, 40 * n + 60)) for n in [*range(20), 3]]
+    for limit in (0, 1, 5, 30, 100):
+        assert index.listed(queries, TEXT.code, limit) == [
+            index.similar(query, TEXT.code, limit, look="lists") for query in queries
+        ]
+    assert (index.versions_of([]), index.cluster_names([], "near"), index.listed([], TEXT.code)) == ([], [], [])
+    for none in ([], hosts):
+        with pytest.raises(WrongInput, match="there is no policy 'new'"):
+            index.cluster_names(none, "new")
 
 
 def test_many_sketches_take_few_calls(redis_url: str, prefix: str) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count, islice
 from pathlib import Path
 
 import mmh3
 import pytest
 import redis
 from clusterd.clusters.opening import open_index
-from clusterd.clusters.redis.index import SHARDS
+from clusterd.clusters.redis.index import SHARDS, RedisIndex
 from clusterd.services import open_services, publish_sketches
 from clusterd_consumer.hash_tags import HOME, spread_tags
+from clusterd_consumer.redis_connection import Client
+from clusterd_consumer.redis_scripts import Calls
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.publish.redis_log import RedisLog
 from redis.crc import key_slot
 
-from tests.contract.index_world import expected, partition
+from tests.contract.index_world import expected, page, partition
+from tests.contract.test_index_moments import Interrupted
 from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
 from tests.flow.test_flow import kafka_settings
 from tests.services.redis_replicas import PRIMARIES, redis_replicas
@@ -133,6 +137,28 @@ def test_a_question_waits_for_the_replica_of_a_node_that_died(prefix: str, tmp_p
         assert index.similar(crawl[0].main, crawl[0].profile) == similar
         index.close()
         hasty.close()
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_list_of_hosts_is_whole_where_a_replica_goes_on_with_it(prefix: str, tmp_path: Path) -> None:
+    """It keeps them in another order than the node that died, where a part of them had been read."""
+    with redis_replicas(tmp_path / "nodes") as cluster:
+
+        def die() -> None:
+            for primary, replica in cluster.pairs:
+                wait_until(lambda: offset(replica, "slave_repl_offset") >= offset(primary, "master_repl_offset"))  # noqa: B023
+            cluster.kill_primary_of(f"{{{spread_tags(SHARDS)[3]}}}")
+
+        def calls(client: Client) -> Calls:
+            return Interrupted(client, "SSCAN", SHARDS + 1, die, transit=60)
+
+        made_up = (f"h{n}.test" for n in count())
+        hosts = list(islice((host for host in made_up if mmh3.hash(host.encode(), signed=False) % SHARDS == 3), 2000))
+        index = RedisIndex(cluster.url, prefix, calls=calls, shards=SHARDS)
+        index.apply([page(f"http://{host}/", 1, range(9 * n, 9 * n + 9)) for n, host in enumerate(hosts)])
+        assert index.hosts() == sorted(hosts)
+        index.close()
 
 
 def offset(client: redis.Redis, name: str) -> int:

@@ -97,6 +97,8 @@ class Elsewhere:
 
         At most two pages, the second to tell the margin.
         """
+        if not several:
+            return []
         alike = self._alike(several)
         if target != home.sweeps[-1]:
             past = self._past_of(target)

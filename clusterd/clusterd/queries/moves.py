@@ -151,14 +151,17 @@ class Search:
         if len(self.sweeps.sweeps) == 2:
             yield from self._ones(self._lost(last_seen), target)
             return
-        found: dict[str, Found | None] = {}
-        trails = []
-        for page, start in self._lost(sorted(last_seen, key=lambda one: (self.sweeps.sweeps.index(one[1]), one[0]))):
-            trails.append(Trail(page, start, page, start))
-            found[page.url] = self._direct(page, start, target)
-        self._follow([trail for trail in trails if found[trail.page.url] is None], target)
-        came_to = [(trail, found[trail.page.url] or self._ended(trail, target)) for trail in trails]
-        settled = {one.url: one for some in portions(came_to, TOGETHER) for one in self._settled(some, target)}
+        settled: dict[str, Found] = {}
+        left: list[Trail] = []
+        several = self._lost(sorted(last_seen, key=lambda one: (self.sweeps.sweeps.index(one[1]), one[0])))
+        while some := [Trail(page, start, page, start) for page, start in islice(several, TOGETHER)]:
+            came_to = [(trail, self._direct(trail.page, trail.start, target)) for trail in some]
+            left += [trail for trail, direct in came_to if direct is None]
+            settled |= {one.url: one for one in self._settled([one for one in came_to if one[1]], target)}
+        self._follow(left, target)
+        for trails in portions(left, TOGETHER):
+            came_to = [(trail, self._ended(trail, target)) for trail in trails]
+            settled |= {one.url: one for one in self._settled(came_to, target)}
         yield from (settled[url] for url in lost)
 
     def _lost(self, last_seen: Sequence[tuple[str, str]]) -> Iterator[tuple[Page, str]]:

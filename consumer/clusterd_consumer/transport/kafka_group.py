@@ -57,8 +57,9 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         self.turn = 0
         #: Whether partitions were taken away and none have been given yet.
         self.joining = False
-        #: What a join brought that no poll has taken up yet.
+        #: What a join brought that no poll has taken up yet, and when it did.
         self._brought: Any = None
+        self._joined = math.inf
         self._heard = time.monotonic()
 
     def on_partitions_revoked(self, revoked: Any) -> None:
@@ -71,7 +72,9 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         self.turn += 1
         self.joining = False
         self._brought = None
-        self._alive = time.monotonic()
+        # A join that no poll has taken up sends no heartbeats: the group may have counted us out since.
+        self._alive = min(self._joined, time.monotonic())
+        self._joined = math.inf
 
     def follow(self, consumer: Any) -> None:
         """Know what becomes of a consumer's joins and heartbeats."""
@@ -90,6 +93,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._brought = None
             if self._brought is None:
                 self._brought = await join()
+                self._joined = time.monotonic()
             return self._brought
 
         coordinator._do_join_and_sync_async = kept

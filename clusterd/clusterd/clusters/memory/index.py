@@ -276,8 +276,13 @@ class MemoryIndex:
 
     def cluster_names(self, urls: Sequence[str], policy: str) -> list[str | None]:
         """Return the name of each URL's cluster; None for an unknown URL."""
-        found = [self.cluster_of(url, policy) for url in urls]
-        return [cluster.cluster if cluster else None for cluster in found]
+        slot_of(self.policies(), policy)
+        names: dict[str, str | None] = {}
+        for url in urls:
+            if url not in names:  # a cluster is walked once for all its members
+                cluster = self.cluster_of(url, policy)
+                names |= dict.fromkeys(cluster.members, cluster.cluster) if cluster else {url: None}
+        return [names[url] for url in urls]
 
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import mmh3
-from clusterd_consumer.redis_scripts import Calls, Request, Script
+from clusterd_consumer.redis_scripts import Calls, Request, Script, process
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import host_of
 
@@ -107,14 +107,33 @@ class Homes:
         """Run a command on a key of every home."""
         return self._calls.ask([home.request(name, key, *arguments) for home in self.all])
 
-    def scan(self, key: str) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the members of a set of each home, by home, some maybe twice: all at once would hold Redis up."""
-        cursors = dict.fromkeys(range(len(self.all)), b"0")
-        while cursors:
-            requests = [self.all[place].request("SSCAN", key, at, "COUNT", SCANNED) for place, at in cursors.items()]
-            replies = dict(zip(cursors, self.send(requests), strict=True))
-            yield from ((place, members) for place, (_, members) in replies.items())
-            cursors = {place: cursor for place, (cursor, _) in replies.items() if int(cursor)}
+    def scan(self, key: str) -> list[set[bytes]]:
+        """Return the members of a set of each home, read some at a time: all at once would hold Redis up.
+
+        A cursor is good at the process alone that gave it. At another one, a replica or the same node after a restart,
+        it passes over members without a word: where that answers, it is asked from the beginning.
+        """
+        found: list[set[bytes]] = [set() for _ in self.all]
+        reached = dict.fromkeys(range(len(self.all)), (b"0", ""))
+        while reached:
+            homes = [self.all[place] for place in reached]
+            scans = [
+                home.request("SSCAN", key, cursor, "COUNT", SCANNED)
+                for home, (cursor, _) in zip(homes, reached.values(), strict=True)
+            ]
+            replies = self.send([*scans, *(process(home.base) for home in homes if len(self.all) > 1)])
+            processes = replies[len(scans) :] or [""]
+            following = {}
+            for home, answers, (cursor, members) in zip(homes, processes, replies[: len(scans)], strict=True):
+                before, gave = reached[home.place]
+                if int(before) and answers != gave:
+                    following[home.place] = b"0", ""
+                    continue
+                found[home.place].update(members)
+                if int(cursor):
+                    following[home.place] = cursor, answers
+            reached = following
+        return found
 
     def send(self, requests: Sequence[Request]) -> list[Any]:
         """Ask several things of several homes."""

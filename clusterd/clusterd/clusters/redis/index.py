@@ -355,7 +355,7 @@ class RedisIndex:
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""
-        return sorted({host.decode() for _, hosts in self._homes.scan("hosts") for host in hosts})
+        return sorted(host.decode() for hosts in self._homes.scan("hosts") for host in hosts)
 
     def counts(self) -> dict[str, int]:
         """Return how much is known; ``store_bytes`` is what the Redis servers use in all."""

@@ -328,7 +328,7 @@ class Picked:
     full: bool = False
 
     def __post_init__(self) -> None:
-        self.full = not self.in_order
+        self.full = not self.in_order or self.limit < 1
 
     def following(self, most: int) -> Sequence[tuple[int, Estimate]]:
         """Return the next of the contents, none beyond the end of a chunk."""

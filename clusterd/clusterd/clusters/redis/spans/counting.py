@@ -56,10 +56,7 @@ class ClusterCounts:
 
     def _count_equals(self) -> int:
         shown: dict[bytes, list[int]] = defaultdict(list)
-        of: list[set[int]] = [set() for _ in self._homes.all]
-        for place, members in self._homes.scan("twins"):
-            of[place].update(map(int, members))
-        twins = [sorted(own) for own in of]
+        twins = [sorted(map(int, members)) for members in self._homes.scan("twins")]
         for one in self._homes.rounds([len(own) for own in twins]):
             asked = {place: (packed_numbers(twins[place][start:end]),) for place, (start, end) in one.items()}
             for reply in self._homes.each(TEXTS, asked).values():

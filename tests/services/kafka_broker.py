@@ -19,7 +19,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 
@@ -108,7 +108,7 @@ class KafkaBroker:
             shutil.copytree(FORMATTED, folder / "log")
 
     def start(self, options: Sequence[str] = (f"-XX:SharedArchiveFile={CLASSES}",)) -> None:
-        """Run the broker; return when it listens."""
+        """Run the broker; return when it listens at each of its doors."""
         with (self.folder / "broker.log").open("ab") as said:
             self._process = subprocess.Popen(
                 _java("-Xmx512m", *options, "kafka.Kafka", str(self._properties)), stdout=said, stderr=said
@@ -117,7 +117,9 @@ class KafkaBroker:
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 break
-            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            with suppress(OSError), ExitStack() as doors:
+                for port in self._doors():
+                    doors.enter_context(socket.create_connection(("127.0.0.1", port), timeout=1))
                 return
             time.sleep(0.05)
         raise TimeoutError(f"the broker does not listen; see {self.folder / 'broker.log'}")
@@ -149,6 +151,11 @@ class KafkaBroker:
         tool += [word for user in users for word in ("--add-scram", user)]
         with (self.folder / "format.log").open("wb") as said:
             subprocess.run(_java("-Xmx128m", *tool), check=True, stdout=said, stderr=said, timeout=START_TIMEOUT)
+
+    def _doors(self) -> list[int]:
+        """Return the ports at which clients are served: of several lines the last one counts."""
+        listeners = re.findall(r"(?m)^advertised\.listeners=(.*)$", self._properties.read_text())
+        return [int(port) for port in re.findall(r":(\d+)", listeners[-1])]
 
     def _write_properties(self, adding: str) -> Path:
         """Copy deploy/kafka/server.properties with this broker's ports and folder."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from clusterd_consumer.redis_connection import unable
@@ -47,6 +47,8 @@ STOP_SECONDS: Final = 2.0
 SETTLE_PAUSE: Final = 0.001
 #: Seconds between two rounds of retention.
 RETENTION_INTERVAL: Final = 600.0
+#: Seconds of a round of upkeep after which retention goes on in the next one, behind settling and learning.
+RETENTION_SECONDS: Final = 0.5
 DAY_MS: Final = 86_400_000
 
 
@@ -59,6 +61,9 @@ class Upkeep:
         self._tallies = report.tallies
         self._stop = threading.Event()
         self._due = {"learn": 0.0, "lag": 0.0, "retention": 0.0, "restore": 0.0}
+        #: What retention has still to do, and how many versions it has forgotten so far.
+        self._expiring: Iterator[int] | None = None
+        self._forgotten = 0
         #: Which time that the store came back from the past has been looked after; it may be so at the start.
         self._restored = -1
         #: What failed last, and until when it is not logged again.
@@ -83,7 +88,7 @@ class Upkeep:
                 pause = UPKEEP_INTERVAL
                 self._report.upkeep_since = time.monotonic()
                 try:
-                    if self.round(services):
+                    if self.round(services) or self._expiring is not None:
                         pause = SETTLE_PAUSE
                 except Exception as error:
                     self._tell(error)
@@ -124,8 +129,8 @@ class Upkeep:
 
     def _work(self, services: Services) -> None:
         # First what makes room: a store that is full may refuse the rest.
-        if services.config.retention and self._is_due("retention", RETENTION_INTERVAL):
-            forget_superseded(services)
+        if services.config.retention:
+            self._forget(services)
         self._report.settling = services.index.settle(services.config.settle_steps)
         self._tallies.alerts.update(split=tell_splits(services))
         self._restore(services)  # before any are learned anew
@@ -134,6 +139,21 @@ class Upkeep:
             self._tallies.rule_sets += learn(services, stopping=self._stop.is_set)
             ended = time.monotonic()
             self._due["learn"] = ended + max(LEARN_PAUSE, ended - begun)
+
+    def _forget(self, services: Services) -> None:
+        """Forget what is superseded, as far as a round lasts: a large store's first time takes half a minute."""
+        if self._expiring is None and self._is_due("retention", RETENTION_INTERVAL):
+            self._expiring, self._forgotten = services.index.expiring(retained(services)), 0
+        if self._expiring is None:
+            return
+        ended, going_on = time.monotonic() + RETENTION_SECONDS, self._expiring
+        self._expiring = None  # nothing goes on behind a call that fails
+        for some in going_on:
+            self._forgotten += some
+            if time.monotonic() >= ended or self._stop.is_set():
+                self._expiring = going_on
+                return
+        log.info("forgot %d superseded versions", self._forgotten)
 
     def _restore(self, services: Services) -> None:
         set_backs = self._report.set_backs
@@ -159,8 +179,12 @@ class Upkeep:
 def forget_superseded(services: Services) -> None:
     """Forget the superseded versions that were fetched before the retention, where one is set."""
     if services.config.retention:
-        gone = services.index.expire(now_ms() - int(services.config.retention * DAY_MS))
-        log.info("forgot %d superseded versions", gone)
+        log.info("forgot %d superseded versions", services.index.expire(retained(services)))
+
+
+def retained(services: Services) -> int:
+    """Return since when what is superseded is kept, Unix ms."""
+    return now_ms() - int(services.config.retention * DAY_MS)
 
 
 def tell_splits(services: Services) -> int:

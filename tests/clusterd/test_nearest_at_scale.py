@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from clusterd.queries.nearest import Nearest
 from clusterd.queries.nearness import Page, beyond_chance
 from clusterd_consumer.postings.posted import prepare
 from clusterd_consumer.postings.scheme import DEFAULT
-from clusterd_consumer.postings.stored import restored
+from clusterd_consumer.postings.stored import Restored
 from clusterd_crawler.sketch import TEXT, StreamSketch
 
 #: Shingles of a page of a hundred words, and pages of the sweep.
@@ -23,7 +24,7 @@ def page(name: str, fingerprints: np.typing.NDArray[np.uint64], shingles: int = 
     values = np.sort(fingerprints).astype("<u8").tobytes()
     shingles = shingles or len(fingerprints)
     kept, _ = prepare(StreamSketch(values, shingles, shingles + 9, 1), TEXT, DEFAULT)
-    return Page(f"http://site.example/{name}", restored(kept, TEXT, shingles, shingles + 9, 1))
+    return Page(f"http://site.example/{name}", Restored(kept, TEXT, shingles, shingles + 9, 1))
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +93,22 @@ def test_a_namesake_in_another_folder_is_no_match_for_what_chance_brings(
 def test_a_page_with_no_value_in_common_has_no_match() -> None:
     fingerprints = np.random.default_rng(3).integers(0, 2**40, (2, 3), np.uint64)
     assert Nearest([page("new", fingerprints[0])], TEXT).matches(page("old", fingerprints[1])) == []
+
+
+def test_a_set_of_pages_takes_a_few_bytes_a_value_and_no_more_while_it_is_made(
+    fingerprints: np.typing.NDArray[np.uint64],
+) -> None:
+    """Their sketches stay as they are stored, and are unpacked some hundreds at a time."""
+    made = fingerprints[:16_000].reshape(4000, -1)
+    tracemalloc.start()
+    try:
+        pages = [page(f"new{n}", own) for n, own in enumerate(made)]
+        sketches, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        sweep = Nearest(pages, TEXT)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sweep.matches(page("old", made[7]))[0].page is pages[7]
+    assert sketches < 5 * made.size
+    assert most - sketches < 20 * made.size

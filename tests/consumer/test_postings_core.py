@@ -198,13 +198,25 @@ def test_a_verdict_is_the_same_from_both_sides() -> None:
     assert judging.judge(a, a, mantissa(TEXT)) == Estimate(1.0, 1.0, 1.0)
 
 
+@pytest.mark.core
+@pytest.mark.parametrize("profile", [TEXT, SHORT, V, MOD])
+@pytest.mark.parametrize("size", [0, 1, 9, 400, 5000])
+def test_values_are_unpacked_alike(profile: Profile, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed, _ = posted.prepare(sketch(document(size + 1, size), profile), profile, DEFAULT)
+    compiled = stored.values_of(packed, mantissa(profile))
+    monkeypatch.setattr(stored, "CORE", None)
+    assert stored.values_of(packed, mantissa(profile)) == compiled
+    assert len(compiled) == 8 * stored.count_of(packed)
+
+
 def test_restored_sketches_compare_as_they_did_before() -> None:
     made = [sketch(document(side, 1200, 0.8), TEXT) for side in (1, 2)]
     kept = [
-        stored.restored(posted.prepare(one, TEXT, DEFAULT)[0], TEXT, one.shingles, one.tokens, one.text) for one in made
+        stored.Restored(posted.prepare(one, TEXT, DEFAULT)[0], TEXT, one.shingles, one.tokens, one.text) for one in made
     ]
     assert estimate(*kept, TEXT).resemblance == pytest.approx(estimate(*made, TEXT).resemblance, abs=0.02)
     assert estimate(kept[0], kept[0], TEXT).resemblance == 1.0
+    assert [(one.complete, one.parity) for one in kept] == [(one.complete, one.parity) for one in made]
 
 
 @pytest.mark.parametrize("scheme", [Scheme(), Scheme(candidates="super")])

@@ -291,6 +291,10 @@ class Index(Protocol):
         """Forget superseded versions fetched before a time (Unix ms) and free what only they held; return how many."""
         ...
 
+    def expiring(self, before: int) -> Iterator[int]:
+        """Do what `expire` does, step by step; yield how many each has forgotten. Who stops in between begins anew."""
+        ...
+
     def forgotten(self) -> int:
         """Return before which time (Unix ms) superseded versions were forgotten; 0: none was."""
         ...

@@ -15,13 +15,14 @@ for 98 % (by 4-word shingles: the same), so that no other profile need be chosen
 
 What counts as near is in `nearness`, what the addresses of two pages add to their score in `addresses`.
 
-Cost: building, a sort of all values; a query, the postings of its rare values, `ROWS` at most, an exact reading of the
-`READ` best, and a few additions for each page of the set. Memory: some 25 bytes a value beside the sketches.
+Cost: building, a sort of the values of `PORTION` pages at a time; a query, the postings of its rare values, `ROWS` at
+most, an exact reading of the `READ` best, and a few additions for each page of the set. Memory: 8 bytes a value beside
+the sketches, and 24 for each different value. Of an index, which cuts them, that is some 80,000 of millions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -43,11 +44,18 @@ READ: Final = 32
 ROWS: Final = 100_000
 #: Bit lengths that a fingerprint can have.
 OCTAVES: Final = FINGERPRINT_BITS + 2
+#: Pages whose values are sorted at a time.
+PORTION: Final = 512
+#: What a sketch knows that leaves nothing out, and no place of a value among those that are known.
+EVERYTHING: Final = 1 << 62
+NOWHERE: Final = 0xFFFFFFFF
 
 Values = npt.NDArray[np.uint64]
 Weights = npt.NDArray[np.float64]
 #: Places of pages in the set.
 Owners = npt.NDArray[np.intp]
+#: Places of values among those that are known of the set.
+Ranks = npt.NDArray[np.uint32]
 
 
 class Nearest:
@@ -57,30 +65,56 @@ class Nearest:
         self.pages = pages
         self._profile = profile
         self._cells = float(1 << mantissa(profile))
-        self._sketches = [values(page.sketch) for page in pages]
-        sizes = np.array([len(v) for v in self._sketches], np.int64)
         #: Octave → how many values each page has in it.
         self._octaves = np.zeros((OCTAVES, len(pages)), np.float32)
-        for number, own in enumerate(self._sketches):
-            self._octaves[:, number] = np.bincount(octave(own), minlength=OCTAVES)
-        everything = np.concatenate([np.empty(0, np.uint64), *self._sketches])
-        order = np.argsort(everything, kind="stable")
-        self._owners = np.repeat(np.arange(len(pages), dtype=np.int32), sizes)[order]
-        everything = everything[order]
-        begins = np.flatnonzero(np.append(True, everything[1:] != everything[:-1])[: len(everything)])
-        self._known = everything[begins]
+        #: The value up to which each page's sketch knows what it holds, and where its values begin in `_ranks`.
+        self._ends = np.full(len(pages), EVERYTHING, np.uint64)
+        self._begins = np.zeros(len(pages) + 1, np.int64)
+        #: The different values, ascending, and of each page, one behind the other, the places of its values there.
+        self._known, self._ranks = self._ranked()
+        counts = np.bincount(self._ranks, minlength=len(self._known))
         #: Where the owners of each known value begin; at last, where they end.
-        self._starts = np.append(begins, len(everything)).astype(np.uint32)
-        counts = np.diff(np.append(begins, len(everything)))
+        self._starts = np.append(0, np.cumsum(counts)).astype(np.uint32)
+        self._owners = self._by_value()
         self._counts = np.maximum(counts - self._chance_of_known(), 1.0).astype(np.float32)
-        #: The weights of all pages' values, one page behind the other, and where those of each begin.
-        self._weighed = np.empty(len(everything), np.float32)
-        self._weighed[order] = np.repeat(1 / self._counts, counts)
-        self._begins = np.cumsum(sizes) - sizes
+        self._weight_of = 1 / self._counts
         self._namesakes: dict[str, list[int]] = {}
         self._names = [page_name(page.url) for page in pages]
         for number, name in enumerate(self._names):
             self._namesakes.setdefault(name, []).append(number)
+
+    def _ranked(self) -> tuple[Values, Ranks]:
+        """Unpack the sketches; return the different values and the places of all."""
+        parts: list[tuple[Values, Ranks]] = []
+        for begin in range(0, len(self.pages), PORTION):
+            several = [values(page.sketch) for page in self.pages[begin : begin + PORTION]]
+            for number, own in enumerate(several, begin):
+                self._begins[number + 1] = self._begins[number] + len(own)
+                self._octaves[:, number] = np.bincount(octave(own), minlength=OCTAVES)
+                self._ends[number] = last(self.pages[number].sketch, own, self._profile)
+            different, inverse = np.unique(np.concatenate(several), return_inverse=True)
+            parts.append((different, inverse.astype(np.uint32)))
+        known = np.unique(np.concatenate([np.empty(0, np.uint64), *(different for different, _ in parts)]))
+        ranks, end = np.empty(self._begins[-1], np.uint32), 0
+        for different, places in _taken(parts):
+            begin, end = end, end + len(places)
+            ranks[begin:end] = np.searchsorted(known, different).astype(np.uint32)[places]
+        return known, ranks
+
+    def _by_value(self) -> npt.NDArray[np.int32]:
+        """Return the owners of the first known value, those of the second and so on, each ascending."""
+        owners, free = np.empty(len(self._ranks), np.int32), self._starts[:-1].astype(np.int64)
+        for begin in range(0, len(self.pages), PORTION):
+            end = min(begin + PORTION, len(self.pages))
+            ranks = self._ranks[self._begins[begin] : self._begins[end]]
+            order = np.argsort(ranks, kind="stable")
+            counts = np.bincount(ranks, minlength=len(free))
+            ahead = free - np.cumsum(counts) + counts
+            sizes = np.diff(self._begins[begin : end + 1])
+            places = np.arange(len(ranks)) + ahead[ranks[order]]
+            owners[places] = np.repeat(np.arange(begin, end, dtype=np.int32), sizes)[order]
+            free += counts
+        return owners
 
     def _chance_of_known(self) -> Weights:
         """Return on how many pages each known value is expected by chance."""
@@ -104,9 +138,11 @@ class Nearest:
         own = values(query.sketch)
         if not len(own) or not len(self._known) or (among is not None and not len(among)):
             return []
-        weights = self._weights(own)
+        places = self._places(own)
+        weights = self._weights(own, *places)
         most = len(self.pages) if fitting is None else fitting
-        found = self._read(query, own, weights, self._candidates(query, own, weights, among), most)
+        owners = self._candidates(query, own, weights, *places, among)
+        found = self._read(query, own, weights, *places, owners, most)
         found = sorted((match for match in found if match.near), key=partial(_rank, query.sketch.text))
         best: list[Match] = []
         for match in found:
@@ -115,19 +151,26 @@ class Nearest:
         return best
 
     def _places(self, own: Values) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        """Return where each value is known, and whether it is."""
         at = np.minimum(np.searchsorted(self._known, own), len(self._known) - 1)
         return at, self._known[at] == own
 
-    def _weights(self, own: Values) -> Weights:
+    def _weights(self, own: Values, at: Owners, there: npt.NDArray[np.bool_]) -> Weights:
         """Return w(x) of each value; one that no page of the set carries weighs 1."""
-        at, there = self._places(own)
         weights = np.ones(len(own))
         weights[there] /= self._counts[at[there]]
         return weights
 
-    def _candidates(self, query: Page, own: Values, weights: Weights, among: Owners | None) -> list[int]:
+    def _candidates(
+        self,
+        query: Page,
+        own: Values,
+        weights: Weights,
+        at: npt.NDArray[np.intp],
+        there: npt.NDArray[np.bool_],
+        among: Owners | None,
+    ) -> list[int]:
         """Return the pages that share more weight with the query than by chance, the most first, and its namesakes."""
-        at, there = self._places(own)
         used = np.flatnonzero(there & (self._counts[at] <= COMMON))
         starts = self._starts[at].astype(np.int64)
         counts = self._starts[at + 1] - starts
@@ -162,35 +205,38 @@ class Nearest:
         """Return, for one value of another page in each octave, the weight that it shares with the query by chance."""
         return np.bincount(octave(own), weights, OCTAVES) / self._cells
 
-    def _read(self, query: Page, own: Values, weights: Weights, owners: Sequence[int], fitting: int) -> list[Match]:
+    def _read(
+        self,
+        query: Page,
+        own: Values,
+        weights: Weights,
+        at: npt.NDArray[np.intp],
+        there: npt.NDArray[np.bool_],
+        owners: Sequence[int],
+        fitting: int,
+    ) -> list[Match]:
         """Compare the query with some pages, all of them at once: the values of one behind those of the other."""
         if not owners:
             return []
-        pages = [self.pages[owner] for owner in owners]
-        known = last(query.sketch, self._profile)
-        ends = np.array([min(known, last(page.sketch, self._profile)) for page in pages], np.uint64)
-        theirs = np.concatenate([self._sketches[owner] for owner in owners])
-        of_page = np.repeat(np.arange(len(owners)), [len(self._sketches[owner]) for owner in owners])
-        seen = theirs <= ends[of_page]
-        at = np.minimum(np.searchsorted(own, theirs), len(own) - 1)
+        ends = np.minimum(self._ends[owners], np.uint64(last(query.sketch, own, self._profile)))
+        several = [self._ranks[self._begins[owner] : self._begins[owner + 1]] for owner in owners]
+        theirs = np.concatenate(several)
+        of_page = np.repeat(np.arange(len(owners)), [len(ranks) for ranks in several])
+        seen = theirs < np.searchsorted(self._known, ends, "right")[of_page]
+        sought_ranks = np.append(at[there], NOWHERE).astype(np.uint32)
+        place = np.searchsorted(sought_ranks, theirs)
 
         def added(numbers: Weights | npt.NDArray[np.bool_]) -> Weights:
             return np.bincount(of_page, numbers, len(owners)).astype(np.float64)
 
         sought = np.append(0.0, np.cumsum(weights))[np.searchsorted(own, ends, "right")]
         chances = self._chances(own, weights, owners, ends, sought, added(seen))
-        common = seen & (own[at] == theirs)
-        both = np.maximum(0.0, added(np.where(common, weights[at], 0.0)) - chances)
-        unions = sought + added(np.where(seen, self._weights_of(owners), 0.0)) - both
+        common = seen & (sought_ranks[place] == theirs)
+        both = np.maximum(0.0, added(np.where(common, np.append(weights[there], 0.0)[place], 0.0)) - chances)
+        unions = sought + added(np.where(seen, self._weight_of[theirs], 0.0)) - both
         columns = added(common), both, unions, sought, chances
         figures = zip(*(column.tolist() for column in columns), strict=True)
         return [self._match(query, owner, fitting, *of) for owner, of in zip(owners, figures, strict=True)]
-
-    def _weights_of(self, owners: Sequence[int]) -> Weights:
-        """Return the weights of some pages' values, one page behind the other."""
-        begins = [int(self._begins[owner]) for owner in owners]
-        ends = [begin + len(self._sketches[owner]) for begin, owner in zip(begins, owners, strict=True)]
-        return np.concatenate([self._weighed[begin:end] for begin, end in zip(begins, ends, strict=True)])
 
     def _chances(
         self, own: Values, weights: Weights, owners: Sequence[int], ends: Values, sought: Weights, theirs: Weights
@@ -251,8 +297,18 @@ def octave(numbers: Values) -> npt.NDArray[np.int64]:
     return np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
 
 
-def last(sketch: StreamSketch, profile: Profile) -> int:
-    """Return the value up to which a sketch knows what the document holds (of MIN_s; the other kinds sample evenly)."""
-    if sketch.complete or profile.kind != "min" or not sketch.values:
-        return 1 << 62
-    return int.from_bytes(sketch.values[-8:], "little")
+def last(sketch: StreamSketch, own: Values, profile: Profile) -> int:
+    """Return the value up to which a sketch knows what the document holds (of MIN_s; the other kinds sample evenly).
+
+    ``own``: its values.
+    """
+    if profile.kind != "min" or not len(own) or sketch.complete:
+        return EVERYTHING
+    return int(own[-1])
+
+
+def _taken(parts: list[tuple[Values, Ranks]]) -> Iterator[tuple[Values, Ranks]]:
+    """Yield the parts of a list, which lets go of each, so that it is freed as soon as it was used."""
+    parts.reverse()
+    while parts:
+        yield parts.pop()

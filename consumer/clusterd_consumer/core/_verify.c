@@ -2,6 +2,7 @@
  *
  * pack(streams, bits, sampled, profile, prefix, small_prefix, small, modulus) -> [(stored, keys)]: postings/stored.py has
  * the byte layout, postings/posted.py the keys. keys(stored, ...): the same keys again.
+ * values(stored, bits): the smallest values of the codes.
  * judge(query, candidates, bits) -> [(resemblance, a in b, b in a)]: postings/judging.py. Cost: O(n), a word at a time.
  */
 #include "numbers.h"
@@ -584,6 +585,27 @@ static PyObject *keys(PyObject *self, PyObject *args) {
     return made;
 }
 
+/* The smallest values of the codes, 8 bytes each; repeats are told apart by counting up. */
+static PyObject *values(PyObject *self, PyObject *args) {
+    PyObject *stored;
+    int bits;
+    Decoded d;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "Si", &stored, &bits)) return NULL;
+    if (!load(stored, bits, &d)) return NULL;
+    PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * d.n));
+    char *at = made ? PyBytes_AS_STRING(made) : NULL;
+    for (size_t i = 0, first = 0; made && i < d.n; i++, at += 8) {
+        uint32_t code = d.codes[i], shift = code >> bits;
+        if (shift) shift--;
+        if (code != d.codes[first]) first = i;
+        uint64_t value = ((uint64_t)(code - (shift << bits)) << shift) + (i - first);
+        memcpy(at, &value, sizeof value);
+    }
+    PyMem_Free(d.codes);
+    return made;
+}
+
 /* Keep a number among the smallest distinct ones, ascending, `most` at most: of many few get as far as the loop. */
 static size_t keep_smallest(uint32_t *kept, size_t count, size_t most, uint32_t number) {
     size_t at = count;
@@ -628,6 +650,7 @@ static PyMethodDef methods[] = {
     {"counts", counts, METH_VARARGS,
      "counts(query, candidates, bits) -> [(codes of a, of b, in common, cells of the last octave)]"},
     {"keys", keys, METH_VARARGS, "keys(stored, bits, prefix, modulus, profile) -> keys"},
+    {"values", values, METH_VARARGS, "values(stored, bits) -> values"},
     {"supers", supers, METH_VARARGS, "supers(stored, bits, run, most, profile) -> keys"},
     {NULL, NULL, 0, NULL},
 };

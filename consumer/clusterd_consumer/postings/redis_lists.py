@@ -46,7 +46,7 @@ PACK: Final = 21
 #: Entries of a bucket (`lua/buckets.lua`); buckets by which a table may lag behind, so that a call splits many.
 LOAD: Final = 144
 LAG: Final = 16
-#: Buckets that are split at a time, and by which a table may lag behind before its server splits them itself.
+#: Buckets that are split at a time: who posts more than they hold splits so many by each of several calls.
 SPLITS: Final = 64
 #: What `mend.lua` is given of an odd key: key, document, bucket.
 ODD: Final = struct.Struct("<3I")
@@ -99,11 +99,13 @@ class Upkeep(NamedTuple):
     """What a table needs: a function, or the reading of the buckets ``sources``, which are then to be split.
 
     ``buckets``: how many the table had when that was decided; where it has others by then, nothing is split.
+    ``entries``: how many it had.
     """
 
     request: Request
     buckets: int = 0
     sources: Sequence[int] = ()
+    entries: int = 0
 
 
 class Append(NamedTuple):
@@ -325,25 +327,33 @@ class RedisLists:
         return found
 
     def _keep_up(self, upkeep: Sequence[Upkeep], replies: Sequence[Any]) -> None:
-        """Split the buckets that were read to be split; note how many buckets a table has that has grown."""
+        """Split the buckets that were read to be split; note how many buckets a table then has."""
         for one, reply in zip(upkeep, replies, strict=True):
             if one.sources:
-                self._buckets[self._bases.index(one.request.key)] = self._split(one, reply)
-            elif one.request.name == GROW.name:
-                self._buckets[self._bases.index(one.request.key)] = reply
+                shard = self._bases.index(one.request.key)
+                self._buckets[shard] = self._split(shard, one, reply)
 
     def _growing(self, shard: int, entries: int, buckets: int) -> Upkeep:
-        """Return what reads the buckets that have to be split; of a table that lags far behind, what splits them."""
-        base, wanted = self._bases[shard], -(-entries // LOAD)
-        if wanted - buckets > SPLITS:
-            return Upkeep(function(GROW, base))
+        """Return what reads the buckets that have to be split, `SPLITS` at most."""
+        base, wanted = self._bases[shard], min(-(-entries // LOAD), buckets + SPLITS)
         numbers = sources(buckets, wanted)
         prefix = self._prefixes[shard]
         words: list[Any] = [b"MGET", self._lasts[shard], f"{base}:pv", *(b"%s%d" % (prefix, one) for one in numbers)]
-        return Upkeep(Request("split", base, hiredis.pack_command(tuple(words))), buckets, numbers)
+        return Upkeep(Request("split", base, hiredis.pack_command(tuple(words))), buckets, numbers, entries)
 
-    def _split(self, read: Upkeep, reply: Sequence[Any]) -> int:
-        """Split buckets as they were read; return how many there are."""
+    def _split(self, shard: int, read: Upkeep, reply: Sequence[Any]) -> int:
+        """Split buckets as they were read, and more where the table lags farther behind; return how many there are.
+
+        So no call keeps the server long, however much was posted at once.
+        """
+        there = self._swap(read, reply)
+        while there > read.buckets and read.entries > (there + LAG) * LOAD:  # else somebody else is at it
+            read = self._growing(shard, read.entries, there)
+            there = self._swap(read, *self._calls.ask([read.request]))
+        return there
+
+    def _swap(self, read: Upkeep, reply: Sequence[Any]) -> int:
+        """Put the halves of buckets in their place; return how many buckets there are."""
         buckets, version, *values = reply
         there = int(buckets or FIRST)
         if there != read.buckets:

@@ -35,6 +35,7 @@ import numpy.typing as npt
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.sketch import PARITY_BYTES, Profile, StreamSketch
 
+from clusterd_consumer.core.compiled import CORE
 from clusterd_consumer.postings.scheme import mantissa
 
 Codes = npt.NDArray[np.uint32]
@@ -64,13 +65,38 @@ class Stored:
     extras: bytes
 
 
-@dataclass(frozen=True, slots=True)
 class Restored(StreamSketch):
-    """A sketch from an index: its values are cut; its stored form has kept what is needed to look it up."""
+    """A sketch from an index, held as it is stored: its cut values are unpacked whenever they are asked for.
 
-    stored: bytes = bytes(4)
+    So tens of thousands can be held: of 192 values it takes 400 bytes with its parity, and 2 kB unpacked.
+    """
+
+    __slots__ = ("_bits", "profile", "stored")
+
+    stored: bytes
     #: The code of the profile that it was made with.
-    profile: int = 0
+    profile: int
+    _bits: int
+
+    def __init__(self, stored: bytes, profile: Profile, shingles: int, tokens: int, text: int) -> None:
+        own = {"stored": stored, "profile": profile.code, "_bits": mantissa(profile)}
+        for name, value in {**own, "shingles": shingles, "tokens": tokens, "text": text}.items():
+            object.__setattr__(self, name, value)  # as frozen dataclasses do
+
+    @property
+    def values(self) -> bytes:
+        """Return the smallest values of the stored codes: to be compared with others from the index."""
+        return values_of(self.stored, self._bits)
+
+    @property
+    def parity(self) -> bytes:
+        """Return the parity, empty where it has none."""
+        return self.stored[_parity_at(self.stored)]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the sketch holds every shingle."""
+        return count_of(self.stored) == self.shingles
 
 
 def ordered(sketch: StreamSketch, profile: Profile) -> Values:
@@ -134,15 +160,23 @@ def unpack(stored: bytes, bits: int) -> Stored:
     first = int.from_bytes(stored[4:8], "little")
     k = parameters(count, bits)
     low_bytes = (int(k.sum()) + 7) // 8
-    sizes = HEADER if flags & EXACT else HEADER + 2
-    shingles = count if flags & EXACT else max(count, size_of(int.from_bytes(stored[HEADER:sizes], "little")))
-    header = sizes + (PARITY_BYTES if flags & WITH_PARITY else 0)
-    rest = np.frombuffer(stored, np.uint8, offset=header)
+    parity = _parity_at(stored)
+    size_code = int.from_bytes(stored[HEADER : parity.start], "little")
+    shingles = count if flags & EXACT else max(count, size_of(size_code))
+    rest = np.frombuffer(stored, np.uint8, offset=parity.stop)
     lows = _read_lows(rest[:low_bytes], k, bits)
     highs, used = _read_highs(rest[low_bytes:], count - 1)
     codes = first + np.concatenate(([0], np.cumsum((highs << k) + lows)))
     known = bool(flags & OCTAVE), bool(flags & EXACT), bool(flags & UNBOUNDED)
-    return Stored(codes.astype(np.uint32), shingles, *known, stored[sizes:header], stored[header + low_bytes + used :])
+    extras = stored[parity.stop + low_bytes + used :]
+    return Stored(codes.astype(np.uint32), shingles, *known, stored[parity], extras)
+
+
+def _parity_at(stored: bytes) -> slice:
+    """Return where the parity of a stored sketch lies, behind the number of its shingles."""
+    flags = int.from_bytes(stored[:4], "little")
+    begin = HEADER if flags & EXACT else HEADER + 2
+    return slice(begin, begin + (PARITY_BYTES if flags & WITH_PARITY else 0))
 
 
 def size_of(code: int) -> int:
@@ -151,15 +185,12 @@ def size_of(code: int) -> int:
     return (code - (shift << SIZE_BITS) << shift) + (1 << shift >> 1)
 
 
-def restored(stored: bytes, profile: Profile, shingles: int, tokens: int, text: int) -> Restored:
-    """Return a sketch whose values are the codes' own: to be compared with others from the index."""
-    kept = unpack(stored, mantissa(profile))
-    return Restored(_expand(kept.codes, profile), shingles, tokens, text, kept.parity, stored, profile.code)
-
-
-def _expand(codes: Codes, profile: Profile) -> bytes:
-    """Return the smallest values of these codes, repeats told apart by counting up."""
-    bits = mantissa(profile)
+def values_of(stored: bytes, bits: int) -> bytes:
+    """Return the smallest values of a stored sketch's codes, repeats told apart by counting up, 8 bytes each."""
+    if CORE is not None:
+        found: bytes = CORE.values(stored, bits)
+        return found
+    codes = unpack(stored, bits).codes
     wide = codes.astype(np.uint64)
     shift = np.maximum((wide >> np.uint64(bits)).astype(np.int64) - 1, 0).astype(np.uint64)
     values = (wide - (shift << np.uint64(bits))) << shift

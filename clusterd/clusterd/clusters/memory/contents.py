@@ -6,7 +6,7 @@ from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from clusterd_consumer.postings.stored import Restored, restored
+from clusterd_consumer.postings.stored import Restored
 from clusterd_crawler.sketch import PROFILES, Sketch
 from clusterd_crawler.urls import host_of
 
@@ -128,4 +128,4 @@ def sketch_of(fetch: Fetch | None) -> Restored | None:
     if fetch is None:
         return None
     profile, text = PROFILES[fetch.content.profile], fetch.version.text
-    return restored(fetch.content.stored, profile, fetch.shingles, fetch.tokens, text)
+    return Restored(fetch.content.stored, profile, fetch.shingles, fetch.tokens, text)

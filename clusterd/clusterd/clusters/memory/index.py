@@ -222,6 +222,10 @@ class MemoryIndex:
             self._forgotten = max(self._forgotten, before if gone else 0)
             return len(gone)
 
+    def expiring(self, before: int) -> Iterator[int]:
+        """Do what `expire` does, all in one step."""
+        yield self.expire(before)
+
     def forgotten(self) -> int:
         """Return before which time (Unix ms) superseded versions were forgotten; 0: none was."""
         return self._forgotten

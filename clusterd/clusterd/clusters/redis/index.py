@@ -260,9 +260,13 @@ class RedisIndex:
 
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
-        gone = sum([expire(home, before, self._patience) for home in self._homes.all])
+        return sum(self.expiring(before))
+
+    def expiring(self, before: int) -> Iterator[int]:
+        """Do what `expire` does, call by call; yield how many each has forgotten. Who stops in between begins anew."""
+        for home in self._homes.all:
+            yield from expire(home, before, self._patience)
         self._settler.discard()
-        return gone
 
     def forgotten(self) -> int:
         """Return before which time (Unix ms) superseded versions were forgotten; 0: none was."""

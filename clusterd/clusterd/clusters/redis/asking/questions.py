@@ -12,7 +12,7 @@ import numpy as np
 from clusterd_consumer.postings.posted import prepare, prepare_all
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
-from clusterd_consumer.postings.stored import restored
+from clusterd_consumer.postings.stored import Restored
 from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import WrongInput
@@ -374,7 +374,7 @@ def _fetched(packed: bytes, at: int | None) -> Fetch | None:
 
 
 def _restored(fetch: Fetch, stored: bytes) -> StreamSketch:
-    return restored(stored or bytes(4), PROFILES[fetch.profile], fetch.shingles, fetch.tokens, fetch.text)
+    return Restored(stored or bytes(4), PROFILES[fetch.profile], fetch.shingles, fetch.tokens, fetch.text)
 
 
 def _fetch(words: tuple[int, bytes, bytes, bytes, bytes, bytes, bytes, int, bytes, bytes, int]) -> Fetch:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,16 @@ Weights = npt.NDArray[np.float64]
 Owners = npt.NDArray[np.intp]
 #: Places of values among those that are known of the set.
 Ranks = npt.NDArray[np.uint32]
+
+
+class Asked(NamedTuple):
+    """A page that is asked for, and its values: where each is known of the set, whether it is, and w(x)."""
+
+    page: Page
+    own: Values
+    at: npt.NDArray[np.intp]
+    there: npt.NDArray[np.bool_]
+    weights: Weights
 
 
 class Nearest:
@@ -138,11 +148,8 @@ class Nearest:
         own = values(query.sketch)
         if not len(own) or not len(self._known) or (among is not None and not len(among)):
             return []
-        places = self._places(own)
-        weights = self._weights(own, *places)
-        most = len(self.pages) if fitting is None else fitting
-        owners = self._candidates(query, own, weights, *places, among)
-        found = self._read(query, own, weights, *places, owners, most)
+        asked = self._asked(query, own)
+        found = self._read(asked, self._candidates(asked, among), len(self.pages) if fitting is None else fitting)
         found = sorted((match for match in found if match.near), key=partial(_rank, query.sketch.text))
         best: list[Match] = []
         for match in found:
@@ -150,27 +157,17 @@ class Nearest:
                 best.append(match)
         return best
 
-    def _places(self, own: Values) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-        """Return where each value is known, and whether it is."""
+    def _asked(self, page: Page, own: Values) -> Asked:
+        """Weigh a page's values; one that no page of the set carries weighs 1."""
         at = np.minimum(np.searchsorted(self._known, own), len(self._known) - 1)
-        return at, self._known[at] == own
-
-    def _weights(self, own: Values, at: Owners, there: npt.NDArray[np.bool_]) -> Weights:
-        """Return w(x) of each value; one that no page of the set carries weighs 1."""
+        there = self._known[at] == own
         weights = np.ones(len(own))
         weights[there] /= self._counts[at[there]]
-        return weights
+        return Asked(page, own, at, there, weights)
 
-    def _candidates(
-        self,
-        query: Page,
-        own: Values,
-        weights: Weights,
-        at: npt.NDArray[np.intp],
-        there: npt.NDArray[np.bool_],
-        among: Owners | None,
-    ) -> list[int]:
+    def _candidates(self, query: Asked, among: Owners | None) -> list[int]:
         """Return the pages that share more weight with the query than by chance, the most first, and its namesakes."""
+        _, own, at, there, weights = query
         used = np.flatnonzero(there & (self._counts[at] <= COMMON))
         starts = self._starts[at].astype(np.int64)
         counts = self._starts[at + 1] - starts
@@ -185,7 +182,7 @@ class Nearest:
         by_chance = self._by_chance(own[expected], weights[expected]).astype(np.float32)
         some = np.flatnonzero(by_chance)
         shared = carried - np.einsum("i,ij->j", by_chance[some], self._octaves[some])  # no BLAS: its threads wait
-        namesakes = self._namesakes.get(page_name(query.url), [])
+        namesakes = self._namesakes.get(page_name(query.page.url), [])
         if among is not None:
             asked = set(among.tolist()) if namesakes else set()
             namesakes = [owner for owner in namesakes if owner in asked]
@@ -205,20 +202,12 @@ class Nearest:
         """Return, for one value of another page in each octave, the weight that it shares with the query by chance."""
         return np.bincount(octave(own), weights, OCTAVES) / self._cells
 
-    def _read(
-        self,
-        query: Page,
-        own: Values,
-        weights: Weights,
-        at: npt.NDArray[np.intp],
-        there: npt.NDArray[np.bool_],
-        owners: Sequence[int],
-        fitting: int,
-    ) -> list[Match]:
+    def _read(self, query: Asked, owners: Sequence[int], fitting: int) -> list[Match]:
         """Compare the query with some pages, all of them at once: the values of one behind those of the other."""
         if not owners:
             return []
-        ends = np.minimum(self._ends[owners], np.uint64(last(query.sketch, own, self._profile)))
+        page, own, at, there, weights = query
+        ends = np.minimum(self._ends[owners], np.uint64(last(page.sketch, own, self._profile)))
         several = [self._ranks[self._begins[owner] : self._begins[owner + 1]] for owner in owners]
         theirs = np.concatenate(several)
         of_page = np.repeat(np.arange(len(owners)), [len(ranks) for ranks in several])
@@ -230,24 +219,22 @@ class Nearest:
             return np.bincount(of_page, numbers, len(owners)).astype(np.float64)
 
         sought = np.append(0.0, np.cumsum(weights))[np.searchsorted(own, ends, "right")]
-        chances = self._chances(own, weights, owners, ends, sought, added(seen))
+        chances = self._chances(query, owners, ends, sought, added(seen))
         common = seen & (sought_ranks[place] == theirs)
         both = np.maximum(0.0, added(np.where(common, np.append(weights[there], 0.0)[place], 0.0)) - chances)
         unions = sought + added(np.where(seen, self._weight_of[theirs], 0.0)) - both
         columns = added(common), both, unions, sought, chances
         figures = zip(*(column.tolist() for column in columns), strict=True)
-        return [self._match(query, owner, fitting, *of) for owner, of in zip(owners, figures, strict=True)]
+        return [self._match(page, owner, fitting, *of) for owner, of in zip(owners, figures, strict=True)]
 
-    def _chances(
-        self, own: Values, weights: Weights, owners: Sequence[int], ends: Values, sought: Weights, theirs: Weights
-    ) -> Weights:
+    def _chances(self, query: Asked, owners: Sequence[int], ends: Values, sought: Weights, theirs: Weights) -> Weights:
         """Return the weight that each page shares with the query by chance, up to the value where each ends.
 
         ``sought``, ``theirs``: the query's weight and the page's number of values up to there. Octaves below the one of
         the end are whole; of that what lies up to the end meets in so many fewer cells.
         """
         octaves = self._octaves[:, list(owners)].astype(np.float64)
-        chance = self._by_chance(own, weights)
+        chance = self._by_chance(query.own, query.weights)
         columns, tops = np.arange(len(owners)), np.minimum(octave(ends), OCTAVES)
         whole = _below(chance[:, None] * octaves)[tops, columns]
         begins = np.ldexp(1.0, np.maximum(tops - 1, 0))

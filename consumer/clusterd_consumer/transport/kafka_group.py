@@ -122,7 +122,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         heartbeat: Any = getattr(consumer._coordinator, "heartbeat", None)
         received = getattr(heartbeat, "received_heartbeat", None)
         if received is None or not hasattr(heartbeat, "last_send"):
-            return  # an unknown client does without: it reads on until it hears that the group has changed
+            self._session = math.inf  # an unknown client reads on until it hears that the group has changed
+            return
 
         def noted() -> None:
             self._alive = heartbeat.last_send

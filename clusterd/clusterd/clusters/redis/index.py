@@ -334,7 +334,7 @@ class RedisIndex:
         return self._questions.versions_of([url])[0]
 
     def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
-        """Return what `versions` says of each of these; a round trip for `CHUNK`."""
+        """Return what `versions` says of each of these; a round trip for `CHUNK` or fewer of a home."""
         return self._questions.versions_of(urls)
 
     def pages(self, host: str | None = None) -> Iterator[Version]:

@@ -193,11 +193,9 @@ class Questions:
 
     def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
         """Return the versions of URLs, oldest first."""
-        parts = (urls[start : start + CHUNK] for start in range(0, len(urls), CHUNK))
         return [
             self._versions(self._homes.of_url(url), url, packed) if packed else []
-            for part in parts
-            for url, packed in zip(part, self._packed_versions(part), strict=True)
+            for url, packed in zip(urls, self._packed_versions(urls), strict=True)
         ]
 
     def pages(self, host: str | None) -> Iterator[Version]:

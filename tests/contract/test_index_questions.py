@@ -109,7 +109,7 @@ def test_the_pages_of_many_hosts_take_few_calls(redis_url: str, prefix: str) -> 
     index.apply([page(f"http://{host}/{n}", 1, range(n, n + 50), sweep="1") for n in range(2) for host in hosts])
     before = Trips.made
     assert sum(len(of) for _, of in index.pages_of(hosts)) == 120
-    assert Trips.made - before <= 3  # the labels of sweeps are read once
+    assert Trips.made - before <= 4  # the labels of sweeps are read once
     index.close()
 
 

@@ -219,13 +219,17 @@ class Members:
         return list(found)
 
 
-def versions_by_page(homes: Homes, of: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+def versions_by_page(homes: Homes, of: Sequence[bytes], revised: bool = False) -> Iterator[tuple[int, list[bytes]]]:
     """Yield URL and versions (`VERSION`) of the pages of each home, given by their numbers: place, some of its pages.
 
-    Those of a home come in order. Some 25 µs for a page of three versions.
+    Those of a home come in order. ``revised``: only pages that have shown several texts. Some 25 µs for a page of three
+    versions.
     """
     for one in homes.rounds([len(numbers) // PAGE for numbers in of], alone=PART):
-        asked = {place: ("id", of[place][PAGE * start : PAGE * end]) for place, (start, end) in one.items()}
+        asked = {
+            place: ("revised" if revised else "id", of[place][PAGE * start : PAGE * end])
+            for place, (start, end) in one.items()
+        }
         yield from homes.each(VERSIONS, asked).items()
 
 

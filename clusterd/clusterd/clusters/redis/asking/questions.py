@@ -182,15 +182,15 @@ class Questions:
             for url, packed in zip(urls, self._packed_versions(urls), strict=True)
         ]
 
-    def pages(self, host: str | None) -> Iterator[Version]:
-        """Yield the versions of all URLs, or of those of a host."""
+    def pages(self, host: str | None, revised: bool = False) -> Iterator[Version]:
+        """Yield the versions of all URLs, or of those of a host (``revised``: that have shown several texts)."""
         if host is None:
             of = [np.arange(1, known.urls + 1, dtype="<u4") for known in self._homes.counters()]
         else:
             own = self._homes.of_host(host)
             numbers = (pages_of_host(self._homes, host) & 0xFFFFFFFF).astype("<u4")
             of = [numbers if home is own else numbers[:0] for home in self._homes.all]
-        for place, reply in versions_by_page(self._homes, [numbers.tobytes() for numbers in of]):
+        for place, reply in versions_by_page(self._homes, [numbers.tobytes() for numbers in of], revised):
             for url, packed in zip(reply[::2], reply[1::2], strict=True):
                 yield from self._versions(self._homes.all[place], url.decode(), packed)
 

@@ -1,17 +1,20 @@
-"""Questions leave Redis to others after every few hundred pages: pages that arrive wait meanwhile."""
+"""Questions, and changes of policies, leave Redis to others after some pages: those that arrive wait meanwhile."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
+from clusterd.clusters.contract import DEFAULT_POLICIES
 from clusterd.clusters.redis.asking.members import PAGES
 from clusterd.clusters.redis.index import RedisIndex
+from clusterd.clusters.redis.settling import settler
 from clusterd_consumer.redis_scripts import Calls, Request
 
-from tests.contract.index_world import page, settled
+from tests.contract.index_world import expected, page, partition, settled
 from tests.contract.test_index_homes import SHARDS
 
 
@@ -66,4 +69,39 @@ def test_pages_of_one_content_are_told_some_at_a_time(redis_url: str, prefix: st
     assert len(hits) == len(crawl)
     assert [hit.resemblance for hit in hits] == sorted((hit.resemblance for hit in hits), reverse=True)
     assert 100 < Longest.pages["shown"] <= PAGES
+    index.close()
+
+
+class Sizes(Calls):
+    """Calls that note how many bytes one call of a function was given at most."""
+
+    sizes: ClassVar[Counter[str]] = Counter()
+
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        for request in requests:
+            Sizes.sizes[request.name] = max(Sizes.sizes[request.name], len(request.data))
+        return super().ask(requests)
+
+
+@pytest.mark.parametrize("shards", [1, SHARDS])
+def test_a_policy_is_built_and_cleared_away_a_few_contents_at_a_time(
+    redis_url: str, prefix: str, shards: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of contents that all resemble each other, each has as many edges as it may have."""
+    Sizes.sizes.clear()
+    monkeypatch.setattr(settler, "TAKEN_UP", 100, raising=False)
+    index = RedisIndex(redis_url, prefix, calls=Sizes, shards=shards)
+    crawl = [page(f"http://{n % 4}.example/{n}", 1, [*range(90), 1000 + n]) for n in range(640)]
+    for start in range(0, len(crawl), 64):
+        index.apply(crawl[start : start + 64])
+    settled(index)
+    later = replace(DEFAULT_POLICIES[1], name="later")
+    index.add_policy(later)
+    settled(index)
+    assert partition(index, [*DEFAULT_POLICIES, later]) == expected(crawl, [*DEFAULT_POLICIES, later])
+    assert 100 < Sizes.sizes["relink"] < 1500  # with what one content has, and the numbers of several
+    index.remove_policy(later.name)
+    assert index.settle(0) >= 5
+    settled(index)
+    assert partition(index) == expected(crawl)
     index.close()

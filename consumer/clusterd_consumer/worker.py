@@ -202,10 +202,16 @@ class Worker(Generic[Result]):
         self._known = set(ours)
 
     def _look(self) -> None:
-        """Raise `SetBack` where the store does not hold the position that it was last told, or has gone back to it."""
-        if not self._transport.outlives_store:
-            return
+        """Raise `SetBack` where the store does not hold the position that it was last told, or has gone back to it.
+
+        A log that lies in the store goes back with it: there is nothing to read again, but it is said all the same.
+        """
         held = self._index.position()
+        if not self._transport.outlives_store:
+            if self._index.went_back():
+                log.warning("the store may have lost its latest state, and the log with it")
+                self._on_set_back()
+            return
         self._stored.update({p: at for p, at in self._telling.items() if p in self._stored and held.get(p) == at})
         lost = {p: held.get(p, "") for p, told in self._stored.items() if held.get(p, "") != told}
         went_back = self._index.went_back()

@@ -201,3 +201,18 @@ def test_an_empty_store_reads_the_whole_log_whatever_the_group_committed(kafka_b
     first.leave()
     kafka_bench.ledger.restore(Ledger())
     work_until(kafka_bench.worker(), lambda: len(kafka_bench.ledger.pages) == 10)
+
+
+def test_a_store_that_goes_back_with_its_log_is_told_of_and_read_on(bench: Bench) -> None:
+    """Redis Streams lie in the store: nothing is read again, but learners hold what the store has lost."""
+    bench.publish(*(encode(page(n)) for n in range(10)))
+    worker = bench.worker()
+    work_until(worker, lambda: len(bench.ledger.pages) == 10)
+    assert not bench.set_backs
+    bench.ledger.gone_back = True
+    work_until(worker, lambda: worker.step() == 0)
+    assert bench.set_backs == 1
+    bench.publish(*(encode(page(n)) for n in range(10, 20)))
+    work_until(worker, lambda: len(bench.ledger.pages) == 20)
+    assert bench.set_backs == 1
+    worker.leave()

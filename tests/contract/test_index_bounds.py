@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from clusterd.clusters.contract import DEFAULT_POLICIES, Index, Policy
@@ -363,31 +362,4 @@ def test_pages_that_stay_do_not_hold_the_memory_of_those_that_change(redis_url: 
         settled(index)
         assert index.counts()["contents"] == index.counts()["versions"] == 720
         assert not list(client.scan_iter(f"{prefix}*:n:0*", count=10_000))
-    index.close()
-
-
-class Longest(Calls):
-    """Calls that note of how many pages one function told at most."""
-
-    pages: ClassVar[Counter[str]] = Counter()
-
-    def ask(self, requests: Sequence[Request]) -> list[Any]:
-        replies = super().ask(requests)
-        for request, reply in zip(requests, replies, strict=True):
-            for name in ("versions", "standings", "urls"):
-                if request.name == name:
-                    count = len(reply) // {"versions": 2, "standings": 4, "urls": 1}[name]
-                    Longest.pages[name] = max(Longest.pages[name], count)
-        return replies
-
-
-def test_a_question_about_all_pages_leaves_redis_to_others_after_every_few_hundred(redis_url: str, prefix: str) -> None:
-    """Pages that arrive wait meanwhile."""
-    Longest.pages.clear()
-    index = RedisIndex(redis_url, prefix, calls=Longest)
-    index.apply([page(f"http://h.example/{n}", 1, range(100 * (n // 2), 100 * (n // 2) + 80)) for n in range(900)])
-    assert sum(1 for _ in index.pages()) == 900
-    assert sum(1 for _ in index.clusters("near")) == 450
-    assert sum(1 for _ in index.clusters("identical", 1)) == 450
-    assert all(100 < Longest.pages[name] < 300 for name in ("versions", "standings", "urls")), Longest.pages
     index.close()

@@ -234,6 +234,25 @@ def test_a_node_that_lost_pages_is_caught_up_from_the_log(
 
 
 @pytest.mark.cluster
+def test_a_node_that_is_set_back_while_spans_are_reviewed_lets_all_be_reviewed_anew(
+    nodes: Nodes, index: RedisIndex, prefix: str
+) -> None:
+    """What was reviewed before it may have been lost with it, or have a part in a home that lost it."""
+    reader = Reader(index)
+    reader.work(pages(0, 20, hosts=9))
+    nodes.keep()
+    with connect(nodes.url) as client:
+        calls, keys = Calls(client), [f"{prefix}{{{tag}}}:review" for tag in spread_tags(SHARDS)]
+        for key in keys:
+            calls.command("SET", key, "p7")
+        nodes.set_back()
+        index.settle(0)  # looks at the marks, and does no step of the review
+        found = [calls.command("GET", key) for key in keys]
+    assert b"s0" in found
+    assert all(at == b"s0" or at.isdigit() for at in found)
+
+
+@pytest.mark.cluster
 def test_a_first_node_that_comes_back_with_nothing_is_caught_up_from_the_log(
     tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

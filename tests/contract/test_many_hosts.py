@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -18,6 +19,7 @@ from clusterd_crawler.message import SkipReport
 from tests.contract.index_world import Opened, page
 from tests.contract.test_rulebook import rule, state
 from tests.services.redis_server import redis_server
+from tests.services.waiting import wait_until
 
 MANY = 3000
 NAMES = [f"www.h{number}.example" for number in range(MANY)]
@@ -73,4 +75,16 @@ def test_what_the_rule_book_knows_of_all_hosts_is_read_in_portions(own_url: str)
     )
     with in_portions(own_url):
         assert book.skip_counts() == {f"r{name}": 1 for name in NAMES}
+    client.close()
+
+
+def test_skips_that_are_forgotten_hold_nobody_up(own_url: str) -> None:
+    """What tells repeated deliveries holds up to 100,000 identities, which Redis is to free beside its calls."""
+    client: Any = connect(own_url)
+    book = RedisRuleBook(client, "many:", skips_limit=200)
+    for first in range(0, 1000, 100):
+        host = "http://h.example"
+        book.add_skips([SkipReport(f"{host}/{n}", "r", f"{host}/", f"{host}/", n) for n in range(first, first + 100)])
+    wait_until(lambda: client.info("memory")["lazyfreed_objects"] >= 3)
+    assert book.skip_counts() == {"r": 1000}
     client.close()

@@ -250,8 +250,11 @@ class Index(Protocol):
         """Return what `versions` says of each of these, in few calls."""
         ...
 
-    def pages(self, host: str | None = None) -> Iterator[Version]:
-        """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
+    def pages(self, host: str | None = None, *, revised: bool = False) -> Iterator[Version]:
+        """Yield the versions of all URLs (of a host), those of one URL together, oldest first.
+
+        ``revised``: only of URLs that have shown several texts, which is by far faster.
+        """
         ...
 
     def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:

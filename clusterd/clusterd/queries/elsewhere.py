@@ -5,8 +5,8 @@ since: it is judged by the version that the later sweep saw, and where that is s
 values of the superseded versions (`Past`) – so that what is told of two sweeps stays as later ones come in.
 
 Cost: `Index.listed` for each lost text, for many at a time. Superseded versions are listed once for a question, by a
-pass over the versions of all hosts, and their sketches read once a sweep; neither where only the last sweep of a host
-is asked for.
+pass over the pages of all hosts (read are those of several texts), and their sketches read once a sweep; neither where
+only the last sweep of a host is asked for.
 Memory: some 200 bytes for each of them that says something else than its URL does now, 256 more in the sweep in use.
 """
 
@@ -165,7 +165,7 @@ class Elsewhere:
 
     def _list_superseded(self) -> dict[str, list[tuple[str, int]]]:
         found: dict[str, list[tuple[str, int]]] = defaultdict(list)
-        for url, versions in groupby(self.index.pages(), attrgetter("url")):
+        for url, versions in groupby(self.index.pages(revised=True), attrgetter("url")):
             known = list(versions)
             in_sweep = {sweep_of(version): version for version in known if version.status < FAILED}
             for sweep, version in in_sweep.items():

@@ -318,10 +318,12 @@ class MemoryIndex:
         """Return what `versions` says of each of these."""
         return [self.versions(url) for url in urls]
 
-    def pages(self, host: str | None = None) -> Iterator[Version]:
-        """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
+    def pages(self, host: str | None = None, *, revised: bool = False) -> Iterator[Version]:
+        """Yield the versions of all URLs (of a host; ``revised``: of several texts), those of a URL together."""
         for url in self._pages.urls(host):
-            yield from self.versions(url)
+            versions = self.versions(url)
+            if not revised or len({version.text for version in versions}) > 1:
+                yield from versions
 
     def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
         """Yield each of these hosts with what `pages` says of it."""

@@ -89,12 +89,14 @@ class Homes:
         if groups:
             self.each(script, {place: (b"".join(of),) for place, of in groups.items()})
 
-    def rounds(self, counts: Sequence[int], part: int = PART) -> Iterator[dict[int, tuple[int, int]]]:
+    def rounds(
+        self, counts: Sequence[int], part: int = PART, alone: int = CHUNK
+    ) -> Iterator[dict[int, tuple[int, int]]]:
         """Yield what to ask the homes for at once, where each has so many items: from the first to behind the last.
 
-        ``part``: items of a call where there are several homes.
+        ``part``: items of a call where there are several homes; ``alone``: where there is one.
         """
-        size = CHUNK if len(self.all) == 1 else part
+        size = alone if len(self.all) == 1 else part
         for start in range(0, max(counts, default=0), size):
             yield {place: (start, min(count, start + size)) for place, count in enumerate(counts) if start < count}
 

@@ -337,9 +337,9 @@ class RedisIndex:
         """Return what `versions` says of each of these; a round trip for `CHUNK` or fewer of a home."""
         return self._questions.versions_of(urls)
 
-    def pages(self, host: str | None = None) -> Iterator[Version]:
-        """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
-        return self._questions.pages(host)
+    def pages(self, host: str | None = None, *, revised: bool = False) -> Iterator[Version]:
+        """Yield the versions of all URLs (of a host; ``revised``: of several texts), those of a URL together."""
+        return self._questions.pages(host, revised)
 
     def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
         """Yield each of these hosts with what `pages` says of it; two round trips for `CHUNK` hosts or pages."""

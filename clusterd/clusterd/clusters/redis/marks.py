@@ -202,7 +202,10 @@ class Marks:
             or here.processes[place] != last.processes[place]
             or here.counts[place] < last.counts[place]
         }
-        self._homes.send([home.request("SET", "review", "s0", "NX") for home in self._homes.all])
+        # One that still looks at its pairs comes to its spans behind them; one that is at them begins with them anew.
+        found = zip(self._homes.all, self._homes.ask("GET", "review"), strict=True)
+        anew = [home for home, at in found if at is None or not at.isdigit()]
+        self._homes.send([home.request("SET", "review", "s0") for home in anew])
         self._homes.send([self._homes.all[place].request("SET", "review", (place << OWN) + 1) for place in back])
 
     def _keep(self, last: Mark, mark: Mark, dropped: Sequence[int], *back: str) -> None:

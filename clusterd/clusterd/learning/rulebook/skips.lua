@@ -13,6 +13,7 @@ for i = 2, #ARGV, 3 do
     redis.call('HINCRBY', KEYS[2], ARGV[i + 1], 1)
     new = new + 1
     if redis.call('SCARD', KEYS[3]) >= limit then
+      redis.call('UNLINK', KEYS[4]) -- beside the others' calls: RENAME would free all of it at once, and hold them up
       redis.call('RENAME', KEYS[3], KEYS[4])
     end
   end

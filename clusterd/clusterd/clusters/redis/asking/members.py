@@ -19,17 +19,21 @@ from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.contract import WALKED
 from clusterd.clusters.identity import url_key
-from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, TEXTS, URLS, VERSIONS, Home
-from clusterd.clusters.redis.homes import CHUNK, OWN, Homes
+from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, SHOWN, TEXTS, URLS, VERSIONS, Home
+from clusterd.clusters.redis.homes import CHUNK, OWN, PART, Homes
 from clusterd.clusters.redis.spans.beyond import EQUAL, TEXT
 from clusterd.clusters.redis.spans.beyond import SHOWN as SHOWS
 from clusterd.clusters.redis.spans.standings import SPANNED
 from clusterd.clusters.redis.spans.steps import Spans
 
+#: Pages of contents that one call tells, at most: some 3 µs each.
+PAGES: Final = 1000
 #: How often a cluster of several homes is walked that changes meanwhile.
 TRIES: Final = 10
 #: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
 VERSION: Final = struct.Struct("<I6s8s8s8s3s3sH3s3sB")
+#: Bytes of a page's number in a home.
+PAGE: Final = 4
 #: Pages of all homes (`page_of`).
 Pages = np.typing.NDArray[np.int64]
 
@@ -97,6 +101,35 @@ class Members:
             if not content or (most is not None and len(pages) >= most):
                 return int(name), [page_of(home, one) for one in pages]
             place = (content, text, page)
+
+    def shown(self, numbers: Sequence[int], limit: int) -> dict[int, tuple[int, int, list[int]]]:
+        """Return size and name of the cluster of each content, and pages that show it: `PAGES` at a time."""
+        left = self._homes.by_home((number, number) for number in numbers)
+        found: dict[int, tuple[int, int, list[int]]] = {}
+        most = PAGES if len(self._homes) == 1 else PAGES * PART // CHUNK
+        while left:
+            replies = self._homes.each(SHOWN, {at: (packed_numbers(of), limit, most) for at, of in left.items()})
+            for place, (*reply, more) in replies.items():
+                home, of = self._homes.all[place], left.pop(place)
+                for number, standing, packed in zip(of, reply[::2], reply[1::2], strict=False):
+                    pages = [page_of(home, page) for (page,) in struct.iter_unpack("<I", packed)]
+                    found[number] = *(struct.unpack("<II", standing) if standing else (0, 0)), pages
+                done = len(reply) // 2
+                if more:
+                    last = of[done - 1]
+                    found[last] = *found[last][:2], self._of_content(home, last, limit)
+                if of[done:]:
+                    left[place] = of[done:]
+        return found
+
+    def _of_content(self, home: Home, content: int, most: int) -> list[int]:
+        """Return the pages that show a content, ``most`` of them at most."""
+        pages: dict[int, None] = {}
+        for text, *_ in TEXT.iter_unpack(home.run(TEXTS, packed_numbers([content]))):
+            if len(pages) < most:
+                _, found = self._walk(home, -1, packed_numbers([text]), most - len(pages)) or (0, [])
+                pages.update(dict.fromkeys(found))
+        return list(pages)[:most]
 
     def _equals(self, home: Home, url: str, node: int) -> tuple[int, dict[int, int]]:
         """Return the name of a cluster of equal texts, and the text in each other home that knows it."""
@@ -177,11 +210,27 @@ class Members:
     def _contents(self, pages: Sequence[int], profile: int, known: Collection[int]) -> list[int]:
         """Return the contents that pages show now, of this profile and not known."""
         found: dict[int, None] = {}
+        of = [b""] * len(self._homes)
         for home, numbers in pages_by_home(self._homes, pages):
-            reply = home.run(VERSIONS, "id", np.array(numbers, "<u4").tobytes())
+            of[home.place] = packed_numbers(numbers)
+        for _, reply in versions_by_page(self._homes, of):
             current = (VERSION.unpack(packed[-VERSION.size :]) for packed in reply[1::2] if packed)
             found |= dict.fromkeys(one[0] for one in current if one[-1] == profile and one[0] not in known)
         return list(found)
+
+
+def versions_by_page(homes: Homes, of: Sequence[bytes], revised: bool = False) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield URL and versions (`VERSION`) of the pages of each home, given by their numbers: place, some of its pages.
+
+    Those of a home come in order. ``revised``: only pages that have shown several texts. Some 25 µs for a page of three
+    versions.
+    """
+    for one in homes.rounds([len(numbers) // PAGE for numbers in of], alone=PART):
+        asked = {
+            place: ("revised" if revised else "id", of[place][PAGE * start : PAGE * end])
+            for place, (start, end) in one.items()
+        }
+        yield from homes.each(VERSIONS, asked).items()
 
 
 def page_of(home: Home, number: int) -> int:

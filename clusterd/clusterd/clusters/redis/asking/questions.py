@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,7 +12,6 @@ from clusterd_consumer.postings.posted import prepare, prepare_all
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.stored import Restored
-from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
@@ -25,17 +23,18 @@ from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis.asking.listing import Listing
 from clusterd.clusters.redis.asking.matching import matching
 from clusterd.clusters.redis.asking.members import (
+    PAGE,
     VERSION,
     Members,
     current,
-    page_of,
     pages_of_host,
     urls_of,
+    versions_by_page,
 )
 from clusterd.clusters.redis.asking.origins import originals
 from clusterd.clusters.redis.asking.ranking import of_company, ranked, rankings, unproposed
-from clusterd.clusters.redis.home import SHOWN, VERSIONS, Home
-from clusterd.clusters.redis.homes import CHUNK, OWN, Homes
+from clusterd.clusters.redis.home import VERSIONS, Home
+from clusterd.clusters.redis.homes import CHUNK, OWN, PART, Homes
 from clusterd.clusters.redis.spans.counting import ClusterCounts
 from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.redis.stream import SecondStream
@@ -50,9 +49,6 @@ BEST: Final = 8
 LISTED: Final = 16
 #: Hits whose clusters are asked for more, at most.
 COMPANY: Final = 1000
-
-#: Bytes of a page's number in the list of its host.
-PAGE: Final = 4
 
 
 class Questions:
@@ -135,7 +131,7 @@ class Questions:
         for start in range(0, len(sketches), TOGETHER):
             part = sketches[start : start + TOGETHER]
             best = [dict(islice(one.items(), BEST)) for one in matching(self._lists, part, self._scheme)]
-            shown = self._shown(sorted({number for one in best for number in one}), 2)
+            shown = self._members.shown(sorted({number for one in best for number in one}), 2)
             pages = sorted({page for _, _, of in shown.values() for page in of})
             url_of = dict(zip(pages, urls_of(self._homes, np.array(pages, np.int64)), strict=True))
             for sketch, one in zip(part, best, strict=True):
@@ -151,7 +147,7 @@ class Questions:
         picked = [Picked(list(found.items()), limit) for found in several]
         while left := [one for one in picked if not one.full]:
             chunks = [one.following(max(1, CHUNK // len(left))) for one in left]
-            reply = self._shown(sorted({number for chunk in chunks for number, _ in chunk}), max(limit, EQUALS))
+            reply = self._members.shown(sorted({number for chunk in chunks for number, _ in chunk}), max(limit, EQUALS))
             for one, chunk in zip(left, chunks, strict=True):
                 one.take(chunk, reply)
         shown = [entry for one in picked for entry in one.shown]
@@ -166,18 +162,6 @@ class Questions:
                 cluster = f"{named}-{name}" if size > 1 else None
                 hits += [Hit(url, *verdict, cluster) for url in islice(urls, len(of))]
             found.append(sorted(hits, key=lambda hit: hit.rank)[:limit])
-        return found
-
-    def _shown(self, numbers: Sequence[int], limit: int) -> dict[int, tuple[int, int, list[int]]]:
-        """Return size and name of the cluster of each content, and pages that show it."""
-        groups = self._homes.by_home((number, number) for number in numbers)
-        replies = self._homes.each(SHOWN, {place: (packed_numbers(of), limit) for place, of in groups.items()})
-        found: dict[int, tuple[int, int, list[int]]] = {}
-        for place, of in groups.items():
-            home, reply = self._homes.all[place], replies[place]
-            for number, standing, packed in zip(of, reply[::2], reply[1::2], strict=True):
-                pages = [page_of(home, page) for (page,) in struct.iter_unpack("<I", packed)]
-                found[number] = *(struct.unpack("<II", standing) if standing else (0, 0)), pages
         return found
 
     def similar_whole(self, stream: SecondStream, query: StreamSketch, profile: int, limit: int) -> list[Hit]:
@@ -198,19 +182,17 @@ class Questions:
             for url, packed in zip(urls, self._packed_versions(urls), strict=True)
         ]
 
-    def pages(self, host: str | None) -> Iterator[Version]:
-        """Yield the versions of all URLs, or of those of a host."""
+    def pages(self, host: str | None, revised: bool = False) -> Iterator[Version]:
+        """Yield the versions of all URLs, or of those of a host (``revised``: that have shown several texts)."""
         if host is None:
             of = [np.arange(1, known.urls + 1, dtype="<u4") for known in self._homes.counters()]
         else:
             own = self._homes.of_host(host)
             numbers = (pages_of_host(self._homes, host) & 0xFFFFFFFF).astype("<u4")
             of = [numbers if home is own else numbers[:0] for home in self._homes.all]
-        for one in self._homes.rounds([len(numbers) for numbers in of]):
-            asked = {place: ("id", of[place][start:end].tobytes()) for place, (start, end) in one.items()}
-            for place, reply in self._homes.each(VERSIONS, asked).items():
-                for url, packed in zip(reply[::2], reply[1::2], strict=True):
-                    yield from self._versions(self._homes.all[place], url.decode(), packed)
+        for place, reply in versions_by_page(self._homes, [numbers.tobytes() for numbers in of], revised):
+            for url, packed in zip(reply[::2], reply[1::2], strict=True):
+                yield from self._versions(self._homes.all[place], url.decode(), packed)
 
     def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
         """Yield each host with the versions of its URLs: of hosts of few pages up to `CHUNK` pages at a time."""
@@ -232,15 +214,17 @@ class Questions:
         return list(zip(hosts, self._homes.send(asked), strict=True))
 
     def _together(self, few: Sequence[tuple[str, bytes]]) -> Iterator[tuple[str, list[Version]]]:
-        """Yield hosts with the versions of these pages of theirs, in one round trip."""
-        groups: dict[int, list[bytes]] = {}
+        """Yield hosts with the versions of these pages of theirs, in few round trips."""
+        of = [b""] * len(self._homes)
         for host, numbers in few:
-            groups.setdefault(self._homes.of_host(host).place, []).append(numbers)
-        asked = {place: ("id", b"".join(of)) for place, of in groups.items()}
-        replies = {place: iter(reply) for place, reply in self._homes.each(VERSIONS, asked).items()}
+            of[self._homes.of_host(host).place] += numbers
+        replies: list[list[bytes]] = [[] for _ in of]
+        for place, reply in versions_by_page(self._homes, of):
+            replies[place] += reply
+        in_turn = list(map(iter, replies))
         for host, numbers in few:
             home = self._homes.of_host(host)
-            reply = list(islice(replies[home.place], len(numbers) // PAGE * 2))
+            reply = list(islice(in_turn[home.place], len(numbers) // PAGE * 2))
             found = zip(reply[::2], reply[1::2], strict=True)
             yield host, [one for url, packed in found for one in self._versions(home, url.decode(), packed)]
 
@@ -283,7 +267,7 @@ class Questions:
         for place, url in enumerate(urls):
             of[self._homes.of_url(url).place].append(place)
         found = [b""] * len(urls)
-        for one in self._homes.rounds([len(places) for places in of]):
+        for one in self._homes.rounds([len(places) for places in of], alone=PART):
             parts = {home: of[home][start:end] for home, (start, end) in one.items()}
             keys = {home: ("hash", b"".join([url_key(urls[place]) for place in part])) for home, part in parts.items()}
             for home, reply in self._homes.each(VERSIONS, keys).items():

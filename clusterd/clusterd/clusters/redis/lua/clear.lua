@@ -1,17 +1,18 @@
--- clear(BASE; blocks) → 1; 0: there was nothing to clear
+-- clear(BASE; contents) → 1; 0: there was nothing to clear
 --
 -- KEYS[1] BASE   the home shard (forest.lua, settling.lua)
--- ARGV    blocks of places (forest.lua) that are looked at
+-- ARGV    contents that are looked at
 --
 -- Continues to clear what contents hold of policies that were removed, nodes BASE:clear: each leaves its cluster, edges lose
 -- the bits, and go where no other is left. Nobody adds to these any more: who knows the policies as they were is refused.
--- Hashes are written anew: one that held a value too long for Redis to pack it is not packed again by itself.
+-- Hashes (forest.lua) that end there are written anew: one that held a value too long for Redis to pack it is not packed
+-- again by itself.
 define('clear', function(ARGV)
   local waiting = call('GET', BASE .. ':clear')
   if not waiting then return 0 end
   begin()
   local from, to = unpack4('<I4I4', waiting)
-  local stop = math.min(to, (floor(from / PLACES) + tonumber(ARGV[1])) * PLACES - 1)
+  local stop = math.min(to, from + tonumber(ARGV[1]) - 1)
 
   local function leave_vacant(content)
     edit_place(content)
@@ -40,6 +41,12 @@ define('clear', function(ARGV)
     call('HSET', key, unpack(all))
   end
 
+  local function write_ended(size, key_of_hash)
+    for id = from - from % size, stop, size do
+      if stop == to or id + size - 1 <= stop then write_anew(key_of_hash(id)) end
+    end
+  end
+
   for id = from, stop do
     local n = get(NODES, id)
     if n[REP] == id and has(n, JOINED) then
@@ -48,8 +55,8 @@ define('clear', function(ARGV)
     end
   end
   finish()
-  for id = from - from % PLACES, stop, PLACES do write_anew(places_key(id)) end
-  for id = from - from % NEIGHBOURS, stop, NEIGHBOURS do write_anew(edges_key(id)) end
+  write_ended(PLACES, places_key)
+  write_ended(NEIGHBOURS, edges_key)
   if stop < to then
     call('SET', BASE .. ':clear', pack('<I4I4', stop + 1, to))
     return 1

@@ -1,7 +1,8 @@
 -- versions(BASE; by, keys) → for each URL two strings: the URL ('' where it is unknown), its packed versions, current last
 --
 -- KEYS[1] BASE   the home shard (records.lua)
--- ARGV    by: 'id' (4 bytes each) or 'hash' (8 bytes each); the keys, packed
+-- ARGV    by: 'id' (4 bytes each) or 'hash' (8 bytes each), or 'revised': 'id', of those alone that have shown several texts;
+--         the keys, packed
 -- a version, 49 bytes: content, fetch time (6, big-endian), text, bytes, words, crawl, sweep, status, shingles, tokens, profile
 define('versions', function(ARGV)
   local reply = {}
@@ -14,19 +15,30 @@ define('versions', function(ARGV)
       sweep, status, n[SHINGLES], n[TOKENS], n[PROFILE])
   end
 
-  local width = ARGV[1] == 'id' and 4 or 8
+  -- Whether a page shows nothing but one text: a text has one node.
+  local function is_one(page, old)
+    for place = 1, #old, OLD_SIZE do
+      if u4(old, place) ~= page[NODE] then return false end
+    end
+    return true
+  end
+
+  local width, revised = ARGV[1] == 'hash' and 8 or 4, ARGV[1] == 'revised'
   for at = 1, #ARGV[2], width do
     local u = width == 4 and u4(ARGV[2], at) or page_by_hash(sub(ARGV[2], at, at + 7))
     local page, out = u and get(PAGES, u), {}
     if page and page[NODE] ~= 0 then
       local old = call('GET', BASE .. ':o:' .. u) or ''
-      for place = 1, #old, OLD_SIZE do add(out, unpack4(OLD, old, place)) end
-      add(out, page[NODE], page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS])
-      reply[#reply + 1] = url_of(u)
-    else
+      if not (revised and is_one(page, old)) then
+        for place = 1, #old, OLD_SIZE do add(out, unpack4(OLD, old, place)) end
+        add(out, page[NODE], page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS])
+        reply[#reply + 1] = url_of(u)
+        reply[#reply + 1] = concat(out)
+      end
+    elseif not revised then
+      reply[#reply + 1] = ''
       reply[#reply + 1] = ''
     end
-    reply[#reply + 1] = concat(out)
   end
   return reply
 end)

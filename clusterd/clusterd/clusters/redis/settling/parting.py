@@ -148,7 +148,7 @@ class Parter:
         urls = []
         for content in contents:
             home = self._homes.all[self._homes.place_of(content)]
-            _, pages = home.run(SHOWN, packed_numbers([content]), 1)
+            _, pages, _ = home.run(SHOWN, packed_numbers([content]), 1, 1)
             if pages:
                 urls += home.run(URLS, pages[:4])
         return urls

@@ -40,6 +40,8 @@ from clusterd.clusters.splitting import Search
 #: without its latest writes lie thousands that no content has (`numbers`).
 BUILT: Final = 64
 PASSED: Final = 1024
+#: Bytes of edges (`edges`) after which a call that lets these be taken up ends: 200 edges.
+TAKEN_UP: Final = 1200
 #: Searches that go on side by side.
 SEARCHES: Final = 96
 #: Seconds that a departed content is waited for whose worker died before it was linked. The log delivers its message
@@ -208,18 +210,25 @@ class Settler:
         profiles = dict(struct.iter_unpack("<IB", home.run(CONTENTS, start, last, BUILT)))
         if len(profiles) == BUILT:
             last = max(profiles)
-        contents = {n: Stored(one, profiles[n]) for n, one in self._lists.sketches(profiles).items() if one}
+        stored = sorted(self._lists.sketches(profiles).items())
+        contents = {number: Stored(one, profiles[number]) for number, one in stored if one}
         several = len(self._homes) > 1
         keys = {number: posted_keys(*content, self._scheme, several) for number, content in contents.items()}
         postings = [Posting(number, b"", of.tobytes()) for number, of in keys.items()]
-        arguments: list[object] = [policies.number, last + 1]
+        arguments: list[object] = []
+        size = 0
         verdicts = post(self._lists, postings, contents, self._scheme, several) if postings else []
         for number, near in zip(contents, verdicts, strict=True):
             kept = self._told(policies, home, number, near)
             if kept is None:
                 return False
-            arguments += (number, packed_edges(graded, kept))
-        home.run(RELINK, *arguments)
+            edges = packed_edges(graded, kept)
+            arguments += (number, edges)
+            size += len(edges)
+            if size > TAKEN_UP:
+                home.run(RELINK, policies.number, number + 1, *arguments)
+                arguments, size = [], 0
+        home.run(RELINK, policies.number, last + 1, *arguments)
         return True
 
     def _told(

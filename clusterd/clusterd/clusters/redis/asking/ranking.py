@@ -26,7 +26,7 @@ def rankings(
     ``stored``: the queries as they would be stored.
     """
     keys = [lookup_keys(query, profile, scheme) for query in queries]
-    proposed, _ = lists.look_up_all([one.tobytes() for one in keys])
+    proposed, _ = lists.look_up([one.tobytes() for one in keys])
     stored_of = lists.sketches({number for numbers in proposed for number in numbers})
     found = []
     for own, one, numbers in zip(stored, keys, proposed, strict=True):

@@ -36,7 +36,7 @@ from clusterd_consumer.postings.buckets import (
     split,
     strikes,
 )
-from clusterd_consumer.postings.posted import Keys
+from clusterd_consumer.postings.keys import Keys
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_scripts import FREES, Calls, Library, Request, Script, command, function, packed_numbers
 

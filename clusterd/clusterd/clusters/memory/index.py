@@ -14,8 +14,8 @@ from itertools import count
 from typing import Literal
 
 from clusterd_consumer.postings.judging import alike_of, judge_many
+from clusterd_consumer.postings.keys import keys_of, prepare, super_keys
 from clusterd_consumer.postings.lists import Lists
-from clusterd_consumer.postings.posted import keys_of, prepare, super_keys
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.resemblance import Estimate
 from clusterd_consumer.transport.contract import Position, SetBack

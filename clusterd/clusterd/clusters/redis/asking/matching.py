@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusterd_consumer.postings.posted import prepare_all, super_keys
+from clusterd_consumer.postings.keys import prepare_all, super_keys
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.resemblance import Estimate

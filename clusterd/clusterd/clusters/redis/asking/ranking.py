@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from clusterd_consumer.postings.judging import judge_unproposed
-from clusterd_consumer.postings.posted import carries, lookup_keys
+from clusterd_consumer.postings.keys import carries, lookup_keys
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.resemblance import Estimate

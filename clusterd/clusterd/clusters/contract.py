@@ -145,8 +145,6 @@ class Outcome(NamedTuple):
     fetched_at: int
     #: False where the same version had been applied before (a delivery repeated).
     new: bool
-    #: The URL was known and its text is another now.
-    changed: bool
     #: Equal to a page known before in: text, sketch; None where in neither.
     identity: Literal["text", "sketch"] | None
     #: The known page that matches best (another URL, current), its resemblance; None where there is none.

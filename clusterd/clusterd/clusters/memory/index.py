@@ -88,7 +88,6 @@ class MemoryIndex:
             url=sketch.url,
             fetched_at=sketch.fetched_at,
             new=known is None,
-            changed=known is None and before is not None and fetch is current and before.text_key != fetch.text_key,
             identity=identity,
             match=match[0],
             resemblance=match[1],

@@ -240,12 +240,8 @@ class Index(Protocol):
         """
         ...
 
-    def versions(self, url: str) -> list[Version]:
-        """Return all known versions of a URL, oldest first."""
-        ...
-
     def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
-        """Return what `versions` says of each of these, in few calls."""
+        """Return all known versions of each of these URLs, oldest first, in few calls."""
         ...
 
     def pages(self, host: str | None = None) -> Iterator[Version]:

@@ -308,19 +308,15 @@ class MemoryIndex:
         """Return for each page the other one that resembles it best; None where there is none."""
         return [first_other(self.similar(one.main, one.profile, 2, look="lists"), one.url) for one in sketches]
 
-    def versions(self, url: str) -> list[Version]:
-        """Return all known versions of a URL, oldest first."""
-        with self._lock:
-            return self._pages.versions(url)
-
     def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
-        """Return what `versions` says of each of these."""
-        return [self.versions(url) for url in urls]
+        """Return all known versions of each of these URLs, oldest first."""
+        with self._lock:
+            return [self._pages.versions(url) for url in urls]
 
     def pages(self, host: str | None = None) -> Iterator[Version]:
         """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
         for url in self._pages.urls(host):
-            yield from self.versions(url)
+            yield from self.versions_of([url])[0]
 
     def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
         """Yield each of these hosts with what `pages` says of it."""

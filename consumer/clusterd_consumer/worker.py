@@ -84,7 +84,7 @@ class Batch:
 
 
 class Worker(Generic[Result]):
-    """Reads one member's share of the log into an index. One thread; `stop` may be called from any."""
+    """Reads one member's share of the log into an index. One thread; ``stopping`` may be set from any."""
 
     def __init__(
         self,
@@ -133,12 +133,8 @@ class Worker(Generic[Result]):
         """How many records the log deleted before they were read."""
         return self._transport.missed
 
-    def stop(self) -> None:
-        """Finish the batch in hand, then return from `run`."""
-        self._stopping.set()
-
     def run(self, after_step: Callable[[], None] | None = None) -> None:
-        """Work until `stop`; what was begun is finished and committed, the group is left."""
+        """Work until ``stopping`` is set; the batch in hand is finished and committed, the group is left."""
         try:
             while not self._stopping.is_set():
                 self.step()

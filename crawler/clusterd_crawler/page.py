@@ -72,13 +72,12 @@ def sketch_plain(
     *,
     profile: Profile = TEXT,
     fetched_at: int,
-    status: int = 200,
     crawl: str = "",
     sweep: str = "",
 ) -> Sketch:
     """Sketch a document that is plain text already; its bytes are those of the text in UTF-8."""
     body = plain_text.encode("utf-8", "surrogatepass")
-    return _sketch(url, body, body, False, profile, fetched_at=fetched_at, status=status, crawl=crawl, sweep=sweep)
+    return _sketch(url, body, body, False, profile, fetched_at=fetched_at, crawl=crawl, sweep=sweep)
 
 
 def content_identity(body: bytes) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from clusterd.clusters.memory.index import MemoryIndex
@@ -33,8 +34,8 @@ class Site:
         self.profile = profile
 
     def add(self, url: str, text: str, sweep: str = "", at: int = 0, status: int = 200, crawl: str = "") -> None:
-        page = sketch_plain(url, text, profile=self.profile, fetched_at=at, sweep=sweep, status=status, crawl=crawl)
-        self.index.apply([page])
+        page = sketch_plain(url, text, profile=self.profile, fetched_at=at, sweep=sweep, crawl=crawl)
+        self.index.apply([replace(page, status=status)])
         while self.index.settle():
             pass
 

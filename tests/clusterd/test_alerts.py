@@ -23,7 +23,6 @@ JOINED = Outcome(
     url="http://h/a?s=1",
     fetched_at=1,
     new=True,
-    changed=False,
     identity="text",
     match="http://h/a",
     resemblance=0.98765,

@@ -32,7 +32,6 @@ def outcome(url: str, **more: Any) -> Outcome:
         "url": url,
         "fetched_at": 5,
         "new": True,
-        "changed": False,
         "identity": None,
         "match": None,
         "resemblance": 0.0,

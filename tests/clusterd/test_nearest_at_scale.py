@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from clusterd.queries.nearest import Nearest
 from clusterd.queries.nearness import Page, beyond_chance
-from clusterd_consumer.postings.posted import prepare
+from clusterd_consumer.postings.keys import prepare
 from clusterd_consumer.postings.scheme import DEFAULT
 from clusterd_consumer.postings.stored import Restored
 from clusterd_crawler.sketch import TEXT, StreamSketch

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from clusterd_consumer.parity import differing
-from clusterd_consumer.postings import judging, posted
+from clusterd_consumer.postings import judging
+from clusterd_consumer.postings import keys as posted
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_consumer.postings.stored import unpack
 from clusterd_consumer.resemblance import Estimate, estimate, exact

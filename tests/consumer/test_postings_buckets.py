@@ -10,12 +10,14 @@ import pytest
 from clusterd_consumer.core.compiled import BUCKETS as CORE
 from clusterd_consumer.hash_tags import hash_tags
 from clusterd_consumer.postings import buckets
-from clusterd_consumer.postings.redis_lists import LOAD, SWAP, Posting, RedisLists
+from clusterd_consumer.postings.redis_lists import LOAD, SWAP, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.consumer.posted_lists import look_up, posting
 
 SCHEME = Scheme(bound=5, latest=2)
 KEYS = st.integers(0, 2**32 - 1) | st.integers(0, 3).map(lambda n: n * 2**20 + 7)
@@ -24,10 +26,6 @@ DOCUMENTS = st.lists(st.tuples(st.integers(1, 9), st.lists(KEYS, max_size=6, uni
 
 def packed(keys: list[int]) -> bytes:
     return np.array(keys, "<u4").tobytes()
-
-
-def posting(number: int, stored: bytes, keys: np.typing.NDArray[np.uint32], fresh: bool = False) -> Posting:
-    return Posting(number, stored, keys.tobytes(), fresh)
 
 
 def reply(strings: Sequence[bytes | None]) -> bytes:
@@ -242,8 +240,8 @@ def test_a_client_that_knows_an_old_number_of_buckets_posts_and_finds_all_the_sa
     found, sketches, _ = behind.propose([posting(n, b"t", of, fresh=True) for n, of in enumerate(late, 6000)])
     assert found == [[17], [18], [19]]
     assert sketches == {17: b"s", 18: b"s", 19: b"s"}
-    assert ahead.look_up(keys[6000]) == [6000]
-    assert behind.look_up(keys[4711]) == [4711]
+    assert look_up(ahead, keys[6000]) == [6000]
+    assert look_up(behind, keys[4711]) == [4711]
     entries = int(client.get(f"{prefix}{{0}}:pn") or 0)
     stored = [client.get(key) or b"" for key in client.scan_iter(f"{prefix}{{0}}:p:*", count=10_000)]
     assert entries == sum(number > 0 for one in stored for _, number in buckets.ENTRY.iter_unpack(one)) == 9 * 6003
@@ -268,8 +266,8 @@ def test_a_bucket_that_changed_since_it_was_read_is_not_swapped(client: Client, 
         calls.run(SWAP, base, [256, version, *halves])
     swapped = calls.run(SWAP, base, [256, version, *halves])
     assert swapped == (257 if meanwhile in ("nothing", "split") else 256)
-    assert lists.look_up(keys[1:]) == [1]
-    assert lists.look_up(keys[:1]) == {"appended": [1, 2], "withdrawn": []}.get(meanwhile, [1])
+    assert look_up(lists, keys[1:]) == [1]
+    assert look_up(lists, keys[:1]) == {"appended": [1, 2], "withdrawn": []}.get(meanwhile, [1])
 
 
 class Meanwhile(Calls):
@@ -312,7 +310,7 @@ def test_who_is_withdrawn_is_found_wherever_the_entries_have_gone(client: Client
     calls.act = act
     lists.withdraw({n: every[n] for n in (1, 2)})
     left = {"appended": [3, 7], "common": [3, 6, 7, 8]}.get(meanwhile, [3])
-    assert lists.look_up(np.array([1 << 16, 2 << 16, 3 << 16, 5, 6], np.uint32)) == left
+    assert look_up(lists, np.array([1 << 16, 2 << 16, 3 << 16, 5, 6], np.uint32)) == left
     base = f"{prefix}{{0}}"
     stored = [client.get(key) or b"" for key in client.scan_iter(f"{base}:p:*", count=10_000)]
     listed = [n for one in stored for _, n in buckets.ENTRY.iter_unpack(one) if n]
@@ -325,7 +323,7 @@ def test_what_is_posted_again_is_there_once(client: Client, prefix: str) -> None
     keys = np.array([5, 6, 7], np.uint32)
     for fresh in (True, False, False):
         lists.propose([posting(1, b"first", keys, fresh), posting(2, b"other", keys[:1], fresh)])
-    assert lists.look_up(keys) == [1, 2]
+    assert look_up(lists, keys) == [1, 2]
     assert lists.sketches([1, 2]) == {1: b"first", 2: b"other"}
     assert int(client.get(f"{prefix}{{0}}:pn") or 0) == 4
     assert client.strlen(f"{prefix}{{0}}:k:0") == 2 * (buckets.SKETCH.size + 5)
@@ -366,4 +364,4 @@ def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(clien
             joined = set.union({number}, *(together.get(other, {other}) for other in others))
             together.update(dict.fromkeys(joined, joined))
     assert together[40] == set(range(1, 41))
-    assert lists.look_up(key) == [38, 39, 40]
+    assert look_up(lists, key) == [38, 39, 40]

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from clusterd_consumer.core.compiled import CORE
-from clusterd_consumer.postings import judging, posted, stored
+from clusterd_consumer.postings import judging, stored
+from clusterd_consumer.postings import keys as posted
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.resemblance import Estimate, estimate
 from clusterd_crawler.sketch import COMPACT, PROFILES, SHORT, TEXT, Profile, StreamSketch, sketch_values
@@ -230,7 +231,7 @@ def test_similar_documents_share_a_key(scheme: Scheme) -> None:
 
 JUDGED = """
 from clusterd_consumer.core import compiled
-from clusterd_consumer.postings import posted, judging
+from clusterd_consumer.postings import keys as posted, judging
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_crawler.core import compiled as crawler
 from clusterd_crawler.sketch import TEXT, sketch_text

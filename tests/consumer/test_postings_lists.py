@@ -10,12 +10,14 @@ import pytest
 from clusterd_consumer.hash_tags import hash_tags
 from clusterd_consumer.postings.buckets import ENTRY, FIRST, bucket_of
 from clusterd_consumer.postings.lists import Lists
-from clusterd_consumer.postings.redis_lists import LAG, LOAD, SPLITS, Posting, RedisLists
+from clusterd_consumer.postings.redis_lists import LAG, LOAD, SPLITS, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.consumer.posted_lists import look_up, posting
 
 SCHEME = Scheme(bound=5, latest=2)
 
@@ -29,10 +31,6 @@ def lists(request: pytest.FixtureRequest, prefix: str) -> Iterator[RedisLists]:
 
 def keys(numbers: list[int]) -> np.typing.NDArray[np.uint32]:
     return np.unique(np.array(numbers, np.uint32) * np.uint32(2654435761))
-
-
-def posting(number: int, stored: bytes, keys: np.typing.NDArray[np.uint32], fresh: bool = False) -> Posting:
-    return Posting(number, stored, keys.tobytes(), fresh)
 
 
 STEPS = st.lists(
@@ -58,9 +56,9 @@ def test_redis_and_memory_propose_the_same(redis_url: str, steps: list[tuple[str
                 (found,), *_ = store.propose([posting(document, b"s", posted)])
                 assert sorted(found) == memory.propose(posted.tolist(), document)
         every = keys(list(range(7)))
-        assert store.look_up(every) == memory.look_up(every.tolist())
+        assert look_up(store, every) == memory.look_up(every.tolist())
         asked = [[1, 2], [], [2], [0, 3, 4, 5, 6]]
-        found, _ = store.look_up_all([keys(numbers).tobytes() for numbers in asked])
+        found, _ = store.look_up([keys(numbers).tobytes() for numbers in asked])
         assert found == [memory.look_up(keys(numbers).tolist()) for numbers in asked]
 
 
@@ -69,11 +67,11 @@ def test_tables_grow_shrink_and_leave_nothing(lists: RedisLists, prefix: str, re
     posted = {number: np.unique(dice.integers(0, 2**32, 16, dtype=np.uint32)) for number in range(1, 3001)}
     for start in range(1, 3001, 500):
         lists.propose([posting(n, b"x" * n, posted[n], fresh=True) for n in range(start, start + 500)])
-    assert lists.look_up(np.concatenate([posted[7], posted[2999]])) == [7, 2999]
+    assert look_up(lists, np.concatenate([posted[7], posted[2999]])) == [7, 2999]
     assert lists.sketches([7, 2999, 4000]) == {7: b"x" * 7, 2999: b"x" * 2999, 4000: b""}
     lists.withdraw(posted)
     lists.discard(list(posted))
-    assert lists.look_up(np.concatenate(list(posted.values()))) == []
+    assert look_up(lists, np.concatenate(list(posted.values()))) == []
     url = request.getfixturevalue(request.node.callspec.params["lists"])
     with connect(url) as client:
         left = {key.rsplit(b":", 1)[1] for key in client.scan_iter(f"{prefix}*", count=10_000)}
@@ -105,7 +103,7 @@ def test_a_table_that_lags_behind_grows_and_every_entry_lies_where_it_belongs(
         assert listed == {(bucket_of(key, made), (key >> 8).to_bytes(3, "little"), number) for key, number in keys_of}
         store.withdraw({number: keys for number, keys in posted.items() if number > 9})
         assert int(client.get(f"{base}:pb") or 0) < made
-        assert store.look_up(np.concatenate(list(posted.values()))) == list(range(1, 10))
+        assert look_up(store, np.concatenate(list(posted.values()))) == list(range(1, 10))
 
 
 def test_what_is_withdrawn_from_a_bucket_leaves_the_others_there_whole(redis_url: str, prefix: str) -> None:
@@ -116,7 +114,7 @@ def test_what_is_withdrawn_from_a_bucket_leaves_the_others_there_whole(redis_url
         store.propose([posting(number, b"s", keys, fresh=True) for number, keys in of_one_bucket.items()])
         store.withdraw({number: of_one_bucket[number] for number in (2, 3)})
         assert client.strlen(f"{prefix}{{0}}:p:0") == 6 * ENTRY.size
-        assert {n: store.look_up(keys) for n, keys in of_one_bucket.items()} == {
+        assert {n: look_up(store, keys) for n, keys in of_one_bucket.items()} == {
             n: [] if n in (2, 3) else [n] for n in of_one_bucket
         }
 
@@ -134,14 +132,14 @@ def test_a_common_list_keeps_the_latest_and_is_forgotten_when_empty(lists: Redis
     one = keys([1])
     for number in range(1, 20):
         lists.propose([posting(number, b"s", one)])
-    assert lists.look_up(one) == [17, 18, 19]
+    assert look_up(lists, one) == [17, 18, 19]
     (found,), sketches, common = lists.propose([posting(20, b"t", one)])
     assert common == [1]
     assert sorted(found) == [15, 19]  # the last, and one `bound` back
     assert sketches == {15: b"s", 19: b"s"}
     lists.withdraw({19: one})
-    assert lists.look_up(one) == [17, 18, 20]
+    assert look_up(lists, one) == [17, 18, 20]
     lists.withdraw(dict.fromkeys(range(1, 21), one))
-    assert lists.look_up(one) == []
+    assert look_up(lists, one) == []
     (found,), *_ = lists.propose([posting(21, b"t", one)])
     assert found == []

@@ -136,18 +136,19 @@ def test_stopping_ends_the_wait_for_a_store_and_loses_nothing(bench: Bench) -> N
 
 def test_the_batch_in_hand_is_finished_when_asked_to_stop(bench: Bench) -> None:
     bench.publish(*(encode(page(n)) for n in range(8)))
-    worker = bench.worker()
-    bench.ledger.before_apply = worker.stop
-    worker.run()
+    asked = StopFlag()
+    bench.ledger.before_apply = asked.set
+    bench.worker(stopping=asked).run()
     assert len(bench.handed) == 8
     assert bench.transport().backlog() == 0
 
 
 def test_who_stops_leaves_the_group_and_tells_the_store_how_far_it_came(any_bench: Bench) -> None:
     any_bench.publish(*(encode(page(n)) for n in range(8)))
-    worker = any_bench.worker()
+    asked = StopFlag()
+    worker = any_bench.worker(stopping=asked)
     transport = any_bench.opened[-1]
-    worker.run(lambda: worker.stop() if len(any_bench.handed) == 8 else None)
+    worker.run(lambda: asked.set() if len(any_bench.handed) == 8 else None)
     assert not transport.assigned()
     if transport.outlives_store:
         assert sum(map(int, any_bench.ledger.held.values())) == 8

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import redis
 from clusterd_consumer.dead_letters import DeadLetters
+from clusterd_consumer.insisting import StopFlag
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.transport.contract import Position, SetBack, Transport
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
@@ -96,7 +97,12 @@ class Bench:
         self.opened.append(self.connect(self.ledger))
         return self.opened[-1]
 
-    def worker(self, hand_on: Callable[[Batch, Sequence[bool]], None] | None = None, batch: int = 10) -> Worker[bool]:
+    def worker(
+        self,
+        hand_on: Callable[[Batch, Sequence[bool]], None] | None = None,
+        batch: int = 10,
+        stopping: StopFlag | None = None,
+    ) -> Worker[bool]:
         transport = self.transport()
         dead = DeadLetters(transport, self.client, self.prefix)
         return Worker(
@@ -104,6 +110,7 @@ class Bench:
             batch=batch,
             poll_timeout=0.1,
             on_set_back=self.note_set_back,
+            stopping=stopping,
         )
 
     def note_set_back(self) -> None:

@@ -70,7 +70,7 @@ def test_a_repeated_delivery_changes_nothing(index: Index) -> None:
     index.apply(batch)
     before, counts = partition(index), index.counts()
     again = index.apply(batch)
-    assert not any(outcome.new or outcome.changed or outcome.changes for outcome in again)
+    assert not any(outcome.new or outcome.changes for outcome in again)
     assert again[0].clusters == index.apply(batch)[0].clusters != {}
     assert partition(index) == before
     for counter in ("documents", "versions", "contents", "settling"):
@@ -94,7 +94,6 @@ def test_a_changed_page_leaves_and_joins(index: Index) -> None:
     index.apply([page(A, 1, BASE), page(B, 1, BASE), page(C, 1, range(500, 600))])
     (outcome,) = index.apply([page(B, 2, range(500, 600))])
     assert outcome.new
-    assert outcome.changed
     assert outcome.identity == "text"
     assert outcome.match == C
     left = [change for change in outcome.changes if change.event == "left"]
@@ -102,7 +101,7 @@ def test_a_changed_page_leaves_and_joins(index: Index) -> None:
     assert all(change.size == 1 for change in left)
     settled(index)
     assert partition(index)["near"] == {frozenset({A}), frozenset({B, C})}
-    assert [version.text for version in index.versions(B)] == [
+    assert [version.text for version in index.versions_of([B])[0]] == [
         page(B, 1, BASE).main.text,
         page(C, 1, range(500, 600)).main.text,
     ]
@@ -111,28 +110,28 @@ def test_a_changed_page_leaves_and_joins(index: Index) -> None:
 def test_a_page_that_is_fetched_again_unchanged_is_no_match_of_its_own(index: Index) -> None:
     index.apply([page(A, 1, BASE), page(B, 1, range(500, 600))])
     (again,) = index.apply([page(A, 2, BASE)])
-    assert (again.new, again.changed, again.identity, again.match) == (True, False, None, None)
+    assert (again.new, again.identity, again.match) == (True, None, None)
     index.apply([page(C, 1, range(500, 600))])
     for at, (url, other) in enumerate([(C, B), (B, C)], 2):
         (again,) = index.apply([page(url, at, range(500, 600))])
-        assert (again.new, again.changed, again.identity, again.match) == (True, False, "text", other)
+        assert (again.new, again.identity, again.match) == (True, "text", other)
 
 
 def test_the_latest_fetch_is_current_whatever_comes_last(index: Index) -> None:
     index.apply([page(A, 5, BASE), page(B, 1, range(500, 600))])
     (late,) = index.apply([page(A, 3, range(500, 600))])
     assert late.new
-    assert not late.changed
+    assert not late.changes
     assert late.clusters == {}
     assert partition(index)["near"] == {frozenset({A}), frozenset({B})}
-    assert [version.fetched_at for version in index.versions(A)] == [3, 5]
+    assert [version.fetched_at for version in index.versions_of([A])[0]] == [3, 5]
 
 
 def test_versions_of_one_moment_are_ordered_by_their_text(index: Index) -> None:
     versions = [page(A, 5, range(n, n + 50)) for n in (0, 200, 400)]
     index.apply(versions)
     latest = max(versions, key=lambda version: version.main.text)
-    assert index.versions(A)[-1].text == latest.main.text
+    assert index.versions_of([A])[0][-1].text == latest.main.text
 
 
 def test_a_cluster_that_a_departed_page_held_together_falls_apart(index: Index) -> None:
@@ -209,7 +208,7 @@ def test_a_policy_without_a_threshold_is_refused(r: float | None, c: float | Non
 def test_a_url_that_is_no_text_is_an_unknown_one(index: Index) -> None:
     index.apply([page(A, 1, BASE)])
     assert index.cluster_of("http://h.example/\udcff", "near") is None
-    assert index.versions("http://h.example/\udcff") == []
+    assert index.versions_of(["http://h.example/\udcff"])[0] == []
     assert index.sketch("http://h.example/\udcff") is None
 
 
@@ -232,7 +231,7 @@ def test_expiry_forgets_what_was_superseded_and_only_that(index: Index) -> None:
     assert (index.expire(1), index.forgotten()) == (0, 0)
     assert (index.expire(4), index.forgotten()) == (6, 4)
     settled(index)
-    assert [version.fetched_at for version in index.versions(A)] == [4, 5]
+    assert [version.fetched_at for version in index.versions_of([A])[0]] == [4, 5]
     assert index.counts()["versions"] == 4
     assert index.counts()["contents"] == 2
     assert index.sketch(A, 4) is not None
@@ -297,7 +296,7 @@ def test_what_is_known_of_pages(index: Index) -> None:
     assert first.content == page(A, 1, BASE).content
     assert first.status == 200
     assert [version.url for version in index.pages()] == [A, A, other]
-    assert index.versions(B) == []
+    assert index.versions_of([B])[0] == []
     assert index.cluster_of(B, "near") is None
     assert index.sketch(B) is None
     known = index.sketch(A)

@@ -75,7 +75,7 @@ def test_what_no_field_of_a_record_holds_is_cut_to_what_it_holds(
     index = RedisIndex(redis_url, prefix)
     for _ in range(2):  # a repeated delivery is the same version
         index.apply([replace(made, main=replace(made.main, **of_stream), **of_page)])
-    (version,), sketch = index.versions(URL), index.sketch(URL)
+    (version,), sketch = index.versions_of([URL])[0], index.sketch(URL)
     assert sketch is not None
     assert (version.fetched_at, version.status, sketch.shingles, sketch.tokens) == kept
     index.close()

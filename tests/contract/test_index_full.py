@@ -33,7 +33,7 @@ def test_a_full_store_answers_and_retention_makes_room(tmp_path: Path, prefix: s
             index.apply(more)
         other = RedisIndex(url, prefix)
         assert partition(other) == expected(crawl)
-        assert len(other.versions(URLS[0])) == 2
+        assert len(other.versions_of([URLS[0]])[0]) == 2
         assert other.cluster_of(URLS[0], "near") is not None
         assert other.similar(stream(range(2, 102)), 1)[0].url == URLS[0]
         assert other.expire(2) == len(URLS)

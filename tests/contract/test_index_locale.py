@@ -75,7 +75,7 @@ def test_the_latest_fetch_is_current_whatever_the_servers_locale(indexes: tuple[
             index.apply(fetches[start : start + 16])
         settled(index)
     there, here = indexes
-    assert [list(there.versions(url)) for url in URLS] == [list(here.versions(url)) for url in URLS]
+    assert there.versions_of(URLS) == here.versions_of(URLS)
     assert partition(there) == partition(here) == expected(fetches)
     for fetched in fetches[:20]:
         hits = [index.similar(fetched.whole, TEXT.code, limit=100, stream="whole") for index in indexes]
@@ -91,4 +91,4 @@ def test_retention_forgets_by_the_time_whatever_the_servers_locale(indexes: tupl
     for before in sorted(random.Random(3).sample(range(BEGIN, END), 8)):
         assert there.expire(before) == here.expire(before)
         assert there.forgotten() == here.forgotten()
-    assert [list(there.versions(url)) for url in URLS] == [list(here.versions(url)) for url in URLS]
+    assert there.versions_of(URLS) == here.versions_of(URLS)

@@ -226,7 +226,7 @@ def test_a_store_that_is_set_back_under_an_open_index(redis_url: str, prefix: st
     if other:
         other.apply([replace(page(C, 1, RIGHT), crawl="three")])
     index.apply([first, second])
-    assert [(one.url, one.crawl) for url in (A, B) for one in index.versions(url)] == [(A, "one"), (B, "two")]
+    assert [(one.url, one.crawl) for url in (A, B) for one in index.versions_of([url])[0]] == [(A, "one"), (B, "two")]
     assert index.cluster_of(A, "near") == index.cluster_of(B, "near")
     assert index.policies() == list(DEFAULT_POLICIES)
     for opened in (index, other or RedisIndex(redis_url, prefix)):

@@ -11,7 +11,7 @@ from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.rule_language import keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings
-from clusterd_crawler.skipping import known_pages, skips
+from clusterd_crawler.skipping import host_pages, skips
 from clusterd_crawler.skipping.bearers import NameTable, parse_names, witnessed
 from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.skipping.traps import RUN
@@ -320,7 +320,7 @@ def test_a_page_fetched_again_answers_only_for_the_names_that_it_bears_now(known
 def test_a_host_with_too_many_keys_that_differ_skips_nothing_by_key(
     known: KnownPages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_pages, "TORN_LIMIT", 3)
+    monkeypatch.setattr(host_pages, "TORN_LIMIT", 3)
     known.load(rule_set(DROP_SID))
     known.fetched("http://h.com/good?sid=1", 1, content=1)
     for number in range(4):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
-from clusterd_consumer.postings.posted import keys_of, prepare
+from clusterd_consumer.postings.keys import keys_of, prepare
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_crawler.sketch import PROFILES, Sketch
 

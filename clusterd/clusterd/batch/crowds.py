@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from clusterd_consumer.postings.judging import judge_many
-from clusterd_consumer.postings.posted import prepare
+from clusterd_consumer.postings.keys import prepare
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_crawler.sketch import Profile, StreamSketch
 

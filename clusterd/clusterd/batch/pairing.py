@@ -20,7 +20,7 @@ from itertools import chain, combinations, product
 from pathlib import Path
 
 import numpy as np
-from clusterd_consumer.postings.posted import every_key
+from clusterd_consumer.postings.keys import every_key
 from clusterd_consumer.postings.scheme import DEFAULT
 from clusterd_consumer.postings.stored import ordered
 from clusterd_consumer.resemblance import EQUAL, Estimate, Reading, Values, estimate, read

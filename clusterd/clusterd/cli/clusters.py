@@ -8,8 +8,8 @@ import click
 from clusterd_crawler.errors import Unreachable, WrongInput
 
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.parameters import Share
 from clusterd.cli.printing import pages, printable
-from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
     from clusterd.clusters.contract import Cluster, Index, Policy

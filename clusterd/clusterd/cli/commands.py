@@ -19,7 +19,7 @@ from clusterd_crawler.errors import ClusterdError, WrongInput
 
 from clusterd.cli import lacking
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.place import Place
+from clusterd.cli.parameters import Place
 from clusterd.cli.printing import printable
 from clusterd.whole_file import NO_ROOM
 

@@ -17,7 +17,7 @@ from clusterd_crawler.errors import ClusterdError, WrongInput
 
 from clusterd.cli.interruptions import Outages, ended_soon
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.place import Place
+from clusterd.cli.parameters import Place
 from clusterd.cli.printing import pages
 from clusterd.cli.progress import READING, Tell, size_of, watched
 from clusterd.cli.sketching import Rejections, sketching, tell_shortened, tell_unresolved

@@ -18,9 +18,8 @@ from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_record
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.place import Place
+from clusterd.cli.parameters import Place, Share
 from clusterd.cli.progress import READING, Tell, begun, watched
-from clusterd.cli.share import Share
 from clusterd.cli.sketching import Rejections, sketching, tell_shortened, tell_unresolved
 
 if TYPE_CHECKING:

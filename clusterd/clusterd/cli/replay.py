@@ -10,8 +10,7 @@ import click
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.place import Place
-from clusterd.cli.share import Share
+from clusterd.cli.parameters import Place, Share
 
 if TYPE_CHECKING:
     from clusterd_crawler.rules import Identity

@@ -15,7 +15,7 @@ from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import NotFound, RuleError, WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.place import Place
+from clusterd.cli.parameters import Place
 from clusterd.cli.printing import escaped, printable
 from clusterd.cli.replay import replay_crawls
 from clusterd.whole_file import write_whole

@@ -12,8 +12,7 @@ from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.clusters import check_policy
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.place import Place
-from clusterd.cli.share import Share
+from clusterd.cli.parameters import Place, Share
 
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Profile

@@ -145,8 +145,6 @@ class Outcome(NamedTuple):
     fetched_at: int
     #: False where the same version had been applied before (a delivery repeated).
     new: bool
-    #: The URL was known and its text is another now.
-    changed: bool
     #: Equal to a page known before in: text, sketch; None where in neither.
     identity: Literal["text", "sketch"] | None
     #: The known page that matches best (another URL, current), its resemblance; None where there is none.
@@ -242,12 +240,8 @@ class Index(Protocol):
         """
         ...
 
-    def versions(self, url: str) -> list[Version]:
-        """Return all known versions of a URL, oldest first."""
-        ...
-
     def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
-        """Return what `versions` says of each of these, in few calls."""
+        """Return all known versions of each of these URLs, oldest first, in few calls."""
         ...
 
     def pages(self, host: str | None = None, *, revised: bool = False) -> Iterator[Version]:

@@ -8,7 +8,7 @@ stream judges them, corrected for that (`clusterd_consumer.postings.judging`): a
 from __future__ import annotations
 
 from clusterd_consumer.postings.judging import judge
-from clusterd_consumer.postings.posted import prepare
+from clusterd_consumer.postings.keys import prepare
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_consumer.postings.stored import Restored
 from clusterd_consumer.resemblance import NOTHING, Estimate, estimate

@@ -1,7 +1,7 @@
 /* Stored sketches, compiled: made from values, and judged against each other. NumPy gives the same, bit for bit.
  *
  * pack(streams, bits, sampled, profile, prefix, small_prefix, small, modulus) -> [(stored, keys)]: postings/stored.py has
- * the byte layout, postings/posted.py the keys. keys(stored, ...): the same keys again.
+ * the byte layout, postings/keys.py the keys. keys(stored, ...): the same keys again.
  * values(stored, bits): the smallest values of the codes.
  * judge(query, candidates, bits) -> [(resemblance, a in b, b in a)]: postings/judging.py. Cost: O(n), a word at a time.
  */

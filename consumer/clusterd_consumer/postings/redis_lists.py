@@ -36,7 +36,7 @@ from clusterd_consumer.postings.buckets import (
     split,
     strikes,
 )
-from clusterd_consumer.postings.posted import Keys
+from clusterd_consumer.postings.keys import Keys
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_scripts import FREES, Calls, Library, Request, Script, command, function, packed_numbers
 
@@ -196,11 +196,7 @@ class RedisLists:
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
-    def look_up(self, keys: Keys) -> list[int]:
-        """Return the documents that the lists of these keys propose."""
-        return self.look_up_all([keys.tobytes()])[0][0]
-
-    def look_up_all(self, queries: Sequence[bytes]) -> tuple[list[list[int]], list[int]]:
+    def look_up(self, queries: Sequence[bytes]) -> tuple[list[list[int]], list[int]]:
         """Return for each query, given its packed keys, the documents that their lists propose; how many are common."""
         self._open()
         common = [0] * len(queries)

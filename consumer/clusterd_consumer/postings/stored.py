@@ -19,7 +19,7 @@ document, so its Rice parameter is known from its rank and is not stored: k(i) =
     10      128    its parity (`clusterd_crawler.sketch`), where it has one
     ...     ...    n - 1 low parts of the differences, k(i) bits each, together padded to a byte
     ...     ...    n - 1 high parts: so many zeros, then a one; padded to a byte
-    ...     2, 3   low 16 or 24 bits of each *posted* value (`posted`), which the code has lost and its key needs
+    ...     2, 3   low 16 or 24 bits of each *posted* value (`keys`), which the code has lost and its key needs
 
 An empty sketch is 4 zero bytes. V_i: values are bit-reversed first, which turns divisibility into order.
 Cost: linear; 2 µs for 192 values compiled (`core/_verify.c`), 40 µs in NumPy.
@@ -61,7 +61,7 @@ class Stored:
     unbounded: bool
     #: Empty where it has none.
     parity: bytes
-    #: What `posted` needs beside the codes.
+    #: What `keys` needs beside the codes.
     extras: bytes
 
 
@@ -125,7 +125,7 @@ def parameters(n: int, bits: int) -> npt.NDArray[np.int64]:
 
 
 def pack(sketch: StreamSketch, profile: Profile, codes: Codes, extras: bytes) -> bytes:
-    """Return the stored form of a sketch from its codes and what `posted` needs beside them."""
+    """Return the stored form of a sketch from its codes and what `keys` needs beside them."""
     n = len(codes)
     if n == 0:
         return bytes(4)

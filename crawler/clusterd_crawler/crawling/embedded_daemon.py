@@ -113,7 +113,7 @@ class EmbeddedDaemon:
         _wait(self._works, WORK_SECONDS, unless=self._is_lost)
         return True
 
-    def drain(self, seconds: float = BACKLOG_SECONDS) -> bool:
+    def drain(self) -> bool:
         """Wait until the daemon has worked off the stream; False where it has not in time, or gets no further.
 
         It gets nowhere where its store takes nothing: on a full disk Redis refuses all that is to be written.
@@ -126,7 +126,7 @@ class EmbeddedDaemon:
             now = time.monotonic()
             if left is not None and (before is None or left < before):
                 advanced = now
-            if self._is_lost() or now > min(began + seconds, advanced + STALLED_SECONDS):
+            if self._is_lost() or now > min(began + BACKLOG_SECONDS, advanced + STALLED_SECONDS):
                 return False
             before = left
             time.sleep(LOOK_SECONDS)

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from clusterd_crawler.rule_language.keys import FAMILY
 from clusterd_crawler.skipping.bearers import NameTable
 from clusterd_crawler.skipping.exploring import Exploring
+from clusterd_crawler.skipping.host_pages import HostPages
 from clusterd_crawler.skipping.known_page import UNKNOWN, KnownPage, Plain, names_of
-from clusterd_crawler.skipping.known_pages import HostPages
 from clusterd_crawler.skipping.leading import Leading
 from clusterd_crawler.skipping.renaming import path_of
 from clusterd_crawler.skipping.rule_sets import RuleSets

@@ -19,8 +19,8 @@ from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.skipping.endings import may_show_file
 from clusterd_crawler.skipping.exploring import Exploring
+from clusterd_crawler.skipping.host_pages import HostPages
 from clusterd_crawler.skipping.known_page import UNKNOWN, KnownPage, names_of, plain_names, plain_purpose
-from clusterd_crawler.skipping.known_pages import HostPages
 from clusterd_crawler.skipping.noting import Noting
 from clusterd_crawler.skipping.renaming import path_of
 from clusterd_crawler.skipping.rule_sets import RuleSets

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 from clusterd_consumer.postings.judging import judge, judge_many, judge_unproposed
+from clusterd_consumer.postings.keys import carries, lookup_keys, prepare
 from clusterd_consumer.postings.lists import Lists
-from clusterd_consumer.postings.posted import carries, lookup_keys, prepare
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, StreamSketch

@@ -14,8 +14,8 @@ from itertools import count
 from typing import Literal
 
 from clusterd_consumer.postings.judging import alike_of, judge_many
+from clusterd_consumer.postings.keys import keys_of, prepare, super_keys
 from clusterd_consumer.postings.lists import Lists
-from clusterd_consumer.postings.posted import keys_of, prepare, super_keys
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.resemblance import Estimate
 from clusterd_consumer.transport.contract import Position, SetBack
@@ -88,7 +88,6 @@ class MemoryIndex:
             url=sketch.url,
             fetched_at=sketch.fetched_at,
             new=known is None,
-            changed=known is None and before is not None and fetch is current and before.text_key != fetch.text_key,
             identity=identity,
             match=match[0],
             resemblance=match[1],
@@ -309,19 +308,15 @@ class MemoryIndex:
         """Return for each page the other one that resembles it best; None where there is none."""
         return [first_other(self.similar(one.main, one.profile, 2, look="lists"), one.url) for one in sketches]
 
-    def versions(self, url: str) -> list[Version]:
-        """Return all known versions of a URL, oldest first."""
-        with self._lock:
-            return self._pages.versions(url)
-
     def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
-        """Return what `versions` says of each of these."""
-        return [self.versions(url) for url in urls]
+        """Return all known versions of each of these URLs, oldest first."""
+        with self._lock:
+            return [self._pages.versions(url) for url in urls]
 
     def pages(self, host: str | None = None, *, revised: bool = False) -> Iterator[Version]:
         """Yield the versions of all URLs (of a host; ``revised``: of several texts), those of a URL together."""
         for url in self._pages.urls(host):
-            versions = self.versions(url)
+            versions = self.versions_of([url])[0]
             if not revised or len({version.text for version in versions}) > 1:
                 yield from versions
 

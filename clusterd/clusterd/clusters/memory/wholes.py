@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterd_consumer.postings.judging import judge_many
-from clusterd_consumer.postings.posted import lookup_keys, prepare
+from clusterd_consumer.postings.keys import lookup_keys, prepare
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 

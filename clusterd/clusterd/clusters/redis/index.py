@@ -329,12 +329,8 @@ class RedisIndex:
         """Return for each page the other one that resembles it best; None where there is none."""
         return self._questions.matches(sketches)
 
-    def versions(self, url: str) -> list[Version]:
-        """Return all known versions of a URL, oldest first."""
-        return self._questions.versions_of([url])[0]
-
     def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
-        """Return what `versions` says of each of these; a round trip for `CHUNK` or fewer of a home."""
+        """Return all known versions of each of these URLs; a round trip for `CHUNK` or fewer of a home."""
         return self._questions.versions_of(urls)
 
     def pages(self, host: str | None = None, *, revised: bool = False) -> Iterator[Version]:

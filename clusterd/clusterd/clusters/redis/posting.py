@@ -9,7 +9,7 @@ from typing import NamedTuple
 import mmh3
 import numpy as np
 from clusterd_consumer.postings.judging import alike_of, judge, judge_many
-from clusterd_consumer.postings.posted import Keys, keys_of, prepare_all, super_keys
+from clusterd_consumer.postings.keys import Keys, keys_of, prepare_all, super_keys
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.resemblance import Estimate

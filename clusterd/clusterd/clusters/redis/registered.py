@@ -146,7 +146,7 @@ def outcomes_of(
 def _outcome_of(slots: Slots, sketch: Sketch, known: Registered) -> Outcome:
     flags, match = known.flags, known.match
     if not (known.now or match or flags & CHANGED):  # alone, as most pages are, or not current
-        return Outcome(sketch.url, sketch.fetched_at, bool(flags & NEW), False, None, None, 0.0, {})
+        return Outcome(sketch.url, sketch.fetched_at, bool(flags & NEW), None, None, 0.0, {})
     after = _standing(slots, known.now)
     happened: tuple[Change, ...] = ()
     if flags & NEW and flags & CURRENT:
@@ -157,7 +157,6 @@ def _outcome_of(slots: Slots, sketch: Sketch, known: Registered) -> Outcome:
         sketch.url,
         sketch.fetched_at,
         bool(flags & NEW),
-        bool(flags & CHANGED),
         "text" if flags & TEXT_EQUAL else "sketch" if flags & SKETCH_EQUAL else None,
         match.decode() if match else None,
         known.resemblance if match else 0.0,

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 from clusterd_consumer.hash_tags import HOME
-from clusterd_consumer.postings.posted import keys_of, prepare
+from clusterd_consumer.postings.keys import keys_of, prepare
 from clusterd_consumer.postings.redis_lists import BUCKETS, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Script, packed_numbers

@@ -193,13 +193,13 @@ class RuleService:
         """Return a rule with its history; `NotFound` where there is none of that id."""
         return self._found(rule)[1]
 
-    def retire(self, rule: str, at: int, reason: str = "by hand") -> Rule:
+    def retire(self, rule: str, at: int) -> Rule:
         """Retire a rule and publish at once; it does not come back by itself. `NotFound` where there is none."""
-        return self._turn(rule, "retired", reason, at)
+        return self._turn(rule, "retired", at)
 
     def pin(self, rule: str, at: int) -> Rule:
         """Keep a rule whatever the watch says, and publish at once. `NotFound` where there is none."""
-        return self._turn(rule, "pinned", "by hand", at)
+        return self._turn(rule, "pinned", at)
 
     def import_rules(self, rules: Iterable[Rule], at: int) -> list[Rule]:
         """Enter an operator's rules and publish them: live, watched by the pages that are fetched all the same.
@@ -339,10 +339,10 @@ class RuleService:
         mark = self.book.rewrite(host, whole.mark, sightings(whole.pages))
         return replace(whole, mark=mark or whole.mark)
 
-    def _turn(self, rule: str, state: State, reason: str, at: int) -> Rule:
+    def _turn(self, rule: str, state: State, at: int) -> Rule:
         host, _ = self._found(rule)
         try:
-            after = self.sets.change(host, lambda before: turns.turned(before, {rule: (state, "hand", reason)}, at))
+            after = self.sets.change(host, lambda before: turns.turned(before, {rule: (state, "hand", "by hand")}, at))
         except Unreachable as error:  # of the store, which then does not answer here either, or of the log
             if self._found(rule)[1].rule.state != state:
                 raise

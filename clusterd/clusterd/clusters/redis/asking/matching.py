@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusterd_consumer.postings.posted import prepare_all, super_keys
+from clusterd_consumer.postings.keys import prepare_all, super_keys
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.resemblance import Estimate
@@ -24,13 +24,13 @@ def matching(lists: RedisLists, sketches: Sequence[Sketch], scheme: Scheme) -> l
         of = [place for place, sketch in enumerate(sketches) if sketch.profile == profile]
         streams = [sketches[place].main for place in of]
         made.update(zip(of, prepare_all(streams, PROFILES[profile], scheme), strict=True))
-    proposed, common = lists.look_up_all([made[place][1] for place in range(len(sketches))])
+    proposed, common = lists.look_up([made[place][1] for place in range(len(sketches))])
     further = {
         place: super_keys(stored, sketches[place].profile, scheme).tobytes()
         for place, (stored, keys) in sorted(made.items())
         if scheme.is_crowded(len(keys) // 4, common[place])
     }
-    for place, numbers in zip(further, lists.look_up_all(list(further.values()))[0], strict=True):
+    for place, numbers in zip(further, lists.look_up(list(further.values()))[0], strict=True):
         proposed[place] = sorted({*proposed[place], *numbers})
     stored_of = lists.sketches({number for numbers in proposed for number in numbers})
     found = []

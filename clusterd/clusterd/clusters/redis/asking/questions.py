@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 import numpy as np
-from clusterd_consumer.postings.posted import prepare, prepare_all
+from clusterd_consumer.postings.keys import prepare, prepare_all
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.stored import Restored

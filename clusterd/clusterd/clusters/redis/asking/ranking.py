@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from clusterd_consumer.postings.judging import judge_unproposed
-from clusterd_consumer.postings.posted import carries, lookup_keys
+from clusterd_consumer.postings.keys import carries, lookup_keys
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.resemblance import Estimate
@@ -26,7 +26,7 @@ def rankings(
     ``stored``: the queries as they would be stored.
     """
     keys = [lookup_keys(query, profile, scheme) for query in queries]
-    proposed, _ = lists.look_up_all([one.tobytes() for one in keys])
+    proposed, _ = lists.look_up([one.tobytes() for one in keys])
     stored_of = lists.sketches({number for numbers in proposed for number in numbers})
     found = []
     for own, one, numbers in zip(stored, keys, proposed, strict=True):

@@ -1,7 +1,8 @@
-"""The type of an argument that may be a file: shells complete it as they complete files."""
+"""The types of arguments and options that click has not."""
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 import click
@@ -18,5 +19,19 @@ class Place(click.types.StringParamType):
         return super().convert(value, param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Leave it to the shell."""
+        """Leave it to the shell, which completes it as it completes files."""
         return [CompletionItem(incomplete, type="file")]
+
+
+class Share(click.FloatRange):
+    """A number from 0 to 1, which ``nan`` is not; ``min_open`` and ``max_open`` leave out the ends."""
+
+    def __init__(self, *, min_open: bool = False, max_open: bool = False) -> None:
+        super().__init__(0, 1, min_open=min_open, max_open=max_open)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Refuse what is no number, too: `click.FloatRange` lets it through."""
+        share: float = super().convert(value, param, ctx)
+        if isnan(share):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return share

@@ -111,8 +111,8 @@ class Condition:
     which defines the component's deep tokens for keys with ``deep`` set; ``numbered``: ends with the delimiter
     ``values[0]``, a decimal number (of ``values[2]`` digits or more, where that is given) and the ending ``values[1]``
     (``title-12.html``), which are deep tokens 2 to 4 of the component, what stands before them 1; ``depth``: the URL
-    has ``values[0]`` path components; ``within``: absent, or one of ``values``; ``only``: the query has no key but
-    those in ``values`` (the key of the condition does not matter).
+    has as many path components as one of ``values`` says; ``within``: absent, or one of ``values``; ``only``: the query
+    has no key but those in ``values`` (the key of the condition does not matter).
     """
 
     key: Key
@@ -121,7 +121,7 @@ class Condition:
 
     def __str__(self) -> str:
         if self.test == "depth":
-            return f"{self.values[0]} path components"
+            return f"{' or '.join(self.values)} path components"
         if self.test == "only":
             return "only " + (", ".join(f"?{name}" for name in self.values) or "a path")
         shown = ", ".join(map(repr, self.values[:SHOWN]))

@@ -48,6 +48,7 @@ def key(condition: Condition | None, edit: Edit, rest: str) -> str:
         (Condition(Key(end=1), "like", ("t-#-#.html",)), "/t-1-*.html?sid=1", "/t-1-.html?sid=1"),
         (Condition(Key(end=1), "like", ("#",)), "/12?sid=1", "/%D9%A2?sid=1"),
         (Condition(Key(), "depth", ("1",)), "/a?sid=1", "/a/b?sid=1"),
+        (Condition(Key(), "depth", ("1", "3")), "/a/b/c?sid=1", "/a/b?sid=1"),
         (Condition(Key(), "only", ("sid", "t")), "/?sid=1&t=2", "/?sid=1&u=2"),
         (Condition(Key(name="t"), "within", ("1", "2")), "/?sid=1&t=2", "/?sid=1&t=3"),
     ],

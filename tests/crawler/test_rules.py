@@ -148,6 +148,10 @@ def test_json_there_and_back() -> None:
             },
             "depth '100000' is not a number",
         ),
+        (
+            {"rules": [{"id": "x", "host": HOST, "context": [{"key": "k(-,-)", "test": "depth", "values": []}]}]},
+            "'depth' takes one value or more",
+        ),
         (  # no key could be made by it: requests of the host failed, and pages were lost
             {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "set", "value": "\ud800"}]}]},
             "is not text",
@@ -190,6 +194,7 @@ def test_text_is_one_line_for_people() -> None:
         (Condition(Key(), "only", ("sid", "t")), "only ?sid, ?t"),
         (Condition(Key(), "only"), "only a path"),
         (Condition(Key(), "depth", ("2",)), "2 path components"),
+        (Condition(Key(), "depth", ("2", "4")), "2 or 4 path components"),
         (Condition(SID, "in", tuple("abcdef")), "?sid in 'a', 'b', 'c', 'd', … (6 values)"),
         (Edit(SID, "rename", "s"), "call ?sid 's'"),
         (Edit(Key(), "keep", names=("a", "b")), "of the query keep a, b"),

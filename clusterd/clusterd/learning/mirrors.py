@@ -157,6 +157,8 @@ def _at_home(condition: Condition) -> tuple[Condition, ...]:
     if key == SITE:
         scheme, _, host = unquote(condition.values[0]).partition("://")
         return Condition(SCHEME, "is", (scheme,)), Condition(HOST, "is", (host,))
+    if condition.test == "depth":
+        return (replace(condition, values=tuple(str(int(depth) - 1) for depth in condition.values)),)
     if key.start:
         return (replace(condition, key=replace(key, start=key.start - 1)),)
     if not key.name and not key.end and condition.test in {"is", "in"}:

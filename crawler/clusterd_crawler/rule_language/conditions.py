@@ -117,8 +117,8 @@ def compile_condition(condition: Condition) -> Check:
     """Return the function that tells whether a condition holds."""
     test, values = condition.test, condition.values
     if test == "depth":
-        depth = int(values[0])
-        return lambda url: len(url.path) == depth
+        depths = frozenset(map(int, values))
+        return lambda url: len(url.path) in depths
     if test == "only":
         names = frozenset(values)
         return lambda url: all(pair[0] in names for pair in url.query)

@@ -33,7 +33,7 @@ _OPS: Final = get_args(get_type_hints(Edit)["op"])
 _CHOICES: Final = {name: get_args(get_type_hints(Rule)[name]) for name in ("kind", "identity", "state")}
 _WORD: Final = re.compile(r"[^\s/?#@*\\\x00-\x1f]+")
 #: Values that a test takes, where it is not any number of them.
-_VALUES: Final = {"is": 1, "like": 1, "depth": 1, "numbered": 2}
+_VALUES: Final = {"is": 1, "like": 1, "numbered": 2}
 _NUMBERS: Final = {1: "one value", 2: "two values"}
 #: What a query key may be called.
 _NAME: Final = re.compile(r"[^&=;#\s]+")
@@ -195,9 +195,17 @@ def _condition(value: Any, where: str) -> Condition:
         raise RuleError(f"{where}: test {test!r} takes exactly {_NUMBERS[wanted]}, not {len(values)}")
     if test == "numbered" and not values[0]:
         raise RuleError(f"{where}: numbered needs a delimiter before the number")
-    if test == "depth" and not (values[0].isascii() and values[0].isdigit() and len(values[0]) < 6):
-        raise RuleError(f"{where}: depth {values[0]!r} is not a number of path components")
+    if test == "depth":
+        _check_depths(values, where)
     return Condition(_key(value.get("key"), f"{where}: key"), test, values)  # type: ignore[arg-type]
+
+
+def _check_depths(values: tuple[str, ...], where: str) -> None:
+    if not values:
+        raise RuleError(f"{where}: test 'depth' takes one value or more")
+    for value in values:
+        if not (value.isascii() and value.isdigit() and len(value) < 6):
+            raise RuleError(f"{where}: depth {value!r} is not a number of path components")
 
 
 def _edit(value: Any, where: str) -> Edit:

@@ -160,6 +160,7 @@ UNSAID = {
     "what has no name, kept": make([], [Edit(Key(), "keep", names=("=", "id"))]),
     "a condition on what has no name": make([on("?=", "any")], drop("?sid")),
     "a number of components": make([on("", "depth", "2")], drop("?sid")),
+    "one of several numbers of components": make([on("k(3,-)", "is", "a"), on("", "depth", "1", "2")], drop("?sid")),
     "at most so many components": make(
         [on("k(3,-)", "is", "a"), on("k(-,1)", "is", "a"), on("k(5,-)", "absent")], drop("?sid")
     ),

@@ -85,7 +85,9 @@ ON_QUERY = {"is": VALUE.map(lambda values: values[:1]), "in": VALUE, "within": V
 path = st.one_of(
     *(on(key, ON_PATH) for key in ("k(3,-)", "k(4,-)", "k(5,-)", "k(-,1)", "k(-,2)", "k(3,1)", "k(3,2)")),
     on("k(-,-)", {"in": several("a,a/b,b,a/b/,,x/y/b,a/b/c")}),
-    st.sampled_from("123").map(lambda depth: Condition(Key(), "depth", (depth,))),
+    st.sets(st.sampled_from("123"), min_size=1, max_size=2).map(
+        lambda depths: Condition(Key(), "depth", tuple(sorted(depths)))
+    ),
 )
 query = st.one_of(*(on(key, ON_QUERY) for key in ("?mode", "?id", "?sid")))
 edits = st.sampled_from(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tracemalloc
 from collections.abc import Iterable
 
@@ -194,6 +195,33 @@ def test_a_replayed_crawl_of_a_site_and_its_mirror_fetches_each_content_once_mor
     assert found["lost_contents"] == 0
     assert found["skip_precision"] == 1
     assert found["skipped"] > 250
+
+
+def files(differ_from: int) -> list[CrawlRow]:
+    """Return folders in folders with files in each, under http and https, which differ from a depth on."""
+    chance = random.Random(7)
+    folders = [""]
+    for _ in range(200):
+        parent = chance.choice([folder for folder in folders if folder.count("/") < 5])
+        folders.append(f"{parent}d{chance.randrange(5)}/")
+    paths = {folder + name for folder in folders for name in ("", *(f"{chance.randrange(10_000)}.txt" for _ in "123"))}
+    return [
+        CrawlRow(f"{scheme}://example.com/{path}", 2 * number + deep * (scheme == "https"))
+        for number, path in enumerate(sorted(paths))
+        for deep in [path.count("/") + 1 >= differ_from]
+        for scheme in ("http", "https")
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mirror_that_differs_in_deep_folders_is_one_on_paths_of_the_depths_above(seed: int) -> None:
+    rows = files(differ_from=5)
+    equal = len({row.content for row in rows}) - len(rows) // 2
+
+    found = replay(rows, order="random", seed=seed)
+
+    assert (found["skip_precision"], found["lost_contents"]) == (1, 0)
+    assert found["skipped"] > 0.6 * (len(rows) // 2 - equal)
 
 
 def test_a_group_remembers_nothing_of_what_names_may_mean() -> None:

@@ -68,7 +68,7 @@ class Attribute:
         named = {self.text(snapshot, int(number)) for number in numbers if number}
         texts = tuple(sorted({"" if text == VALUELESS else text for text in named}))
         if self.name == DEPTH:
-            return Condition(Key(), "depth", texts) if len(texts) == 1 else None
+            return Condition(Key(), "depth", tuple(sorted(texts, key=int))) if texts else None
         if len(texts) > LISTED:
             return None
         if not texts:

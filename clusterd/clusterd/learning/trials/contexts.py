@@ -174,7 +174,7 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Re
     found = [known for known in found if not item_orders.is_list(edit, known.key)]
     taken = needed | {known.key for known in found}
     deeper = [known for known in deeper_attributes(snapshot, trials.rows) if known.key not in taken]
-    narrowing = [*found, *deeper, depth_attribute(snapshot)] if edit.own else [*found, *deeper]
+    narrowing = [*found, *deeper, depth_attribute(snapshot)]
     first, refined = _narrowed(snapshot, copy(trials), found, narrowing, bound, prior)
     if first is not None and refined is NOWHERE:
         others = [known for known in narrowing if known is not first]
@@ -294,6 +294,16 @@ def _no_luck(clean: npt.NDArray[np.float64], share: float, values: int) -> Flags
     return found
 
 
+def _depths(chosen: Rows, agreed: Rows) -> Rows:
+    """Return these depths where together they agree as often as is asked of what goes from any page; else the best one.
+
+    A depth is a large part of a site: what is lucky there for a while costs more than a folder.
+    """
+    if enough(int(agreed[chosen].sum()), OPEN_BOUND, 0):
+        return chosen
+    return chosen[np.argsort(-agreed[chosen], kind="stable")[:1]]
+
+
 #: What is promised (negative: best first), number of the key, key, values, whether their record is beyond luck.
 Offer = tuple[float, int, Attribute, Rows, bool]
 
@@ -323,8 +333,8 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
                 continue
             chosen &= _no_luck(np.where(chosen, good / (1 + bad), 0), share, values)
         allowed = np.flatnonzero(chosen)
-        if attribute.name == DEPTH:  # A context is of one depth, or of any.
-            allowed = allowed[np.argsort(-good[allowed], kind="stable")[:1]]
+        if attribute.name == DEPTH:
+            allowed = _depths(allowed, good)
         if not 0 < len(allowed) < values or int(good[allowed].sum()) < EACH * len(allowed):
             continue
         if isinstance(trials.edit, DropUnordered) and attribute.column in trials.edit.own:

@@ -97,6 +97,12 @@ def test_letters_of_one_western_language_are_read_as_windows_1252_whatever_they_
     assert decode(page.encode("cp1252"), None) == page
 
 
+@pytest.mark.parametrize("measures", ["3 m³ 5 km/h 3 m³ 3 m³ ÷2 ", "±5% 3 m³ ±5% ±5% 3 m³ ", "50°N ±d 30°E 30°E "])
+def test_a_table_of_measures_is_read_as_windows_1252(measures: str) -> None:
+    table = f"<p>{measures * 30}"
+    assert decode(table.encode("cp1252"), None) == table
+
+
 def test_a_title_in_kana_is_no_chinese() -> None:
     title = "<title>ファイルマネージャーの設定</title>"
     assert decode(title.encode("euc-jp"), None) == title

@@ -64,8 +64,9 @@ _SHARE: Final = 0.03
 _CONFIDENT: Final = 0.6
 
 _ASCII: Final = bytes(range(128))
-#: What pages of windows-1252 have beside letters; the letters of its languages, each line of one or of a few.
-_SIGNS: Final = "\xa0¡¿ªº°²§´·«»£€©®™‚„…‘’“”•–—".encode("cp1252")
+#: What pages of windows-1252 have beside letters (but for ¹ and ¾, which are letters of Slovene ones); the letters of
+#: its languages, each line of one or of a few.
+_SIGNS: Final = "\xa0¡¿ªº°²³±½¼µ×÷§´·«»£€¢¥©®™‚„…‘’“”‹›•–—".encode("cp1252")
 _WESTERN: Final = tuple(
     (letters + letters.upper().replace("SS", "")).encode("cp1252")
     for letters in (

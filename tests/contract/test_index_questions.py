@@ -118,6 +118,14 @@ def test_of_all_pages_those_that_have_shown_several_texts_are_told(index: Index)
     assert list(index.pages("2.example", revised=True)) == [one for one in several if "2.example" in one.url]
 
 
+def test_a_text_that_came_back_as_a_new_content_is_the_same_text(index: Index) -> None:
+    """A late version goes to the content that departed, a later one to the new one."""
+    for host, at, text in [("a", 10, 0), ("a", 20, 100), ("b", 40, 0), ("b", 30, 0)]:
+        index.apply([page(f"http://h.example/{host}", at, range(text, text + 60))])
+        settled(index)
+    assert {one.url for one in index.pages(revised=True)} == {"http://h.example/a"}
+
+
 def test_the_pages_of_many_hosts_take_few_calls(redis_url: str, prefix: str) -> None:
     index = RedisIndex(redis_url, prefix, calls=Trips)
     hosts = [f"{n}.example" for n in range(60)]

@@ -9,16 +9,21 @@ define('versions', function(ARGV)
   read_counters()
   open(URLS)
 
+  local function text_of(n)
+    return n[SHINGLES] == 0 and ZERO or n[TEXT]
+  end
+
   local function add(out, node, at, content, bag, crawl, sweep, status)
     local n = get(NODES, node)
-    out[#out + 1] = pack('<I4c6c8c8c8I3I3I2I3I3B', n[REP], at, n[SHINGLES] == 0 and ZERO or n[TEXT], content, bag, crawl,
+    out[#out + 1] = pack('<I4c6c8c8c8I3I3I2I3I3B', n[REP], at, text_of(n), content, bag, crawl,
       sweep, status, n[SHINGLES], n[TOKENS], n[PROFILE])
   end
 
-  -- Whether a page shows nothing but one text: a text has one node.
+  -- Whether a page shows nothing but one text. Where its content had departed, a text has another node from then on.
   local function is_one(page, old)
     for place = 1, #old, OLD_SIZE do
-      if u4(old, place) ~= page[NODE] then return false end
+      local node = u4(old, place)
+      if node ~= page[NODE] and text_of(get(NODES, node)) ~= text_of(get(NODES, page[NODE])) then return false end
     end
     return true
   end

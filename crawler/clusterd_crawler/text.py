@@ -4,8 +4,8 @@
    does, ISO-2022-JP if the bytes hold its escapes. A page that is valid UTF-8 beyond ASCII, while that charset cannot
    decode it, is UTF-8. Where much of it is wrong in that charset (`mostly_right`: more than a cut character or a few
    bytes), it is in what the page says, be it behind its beginning (a long script or style sheet may stand before it),
-   else in UTF-8, else in what its bytes look like (`charset_guess`), else in windows-1252. So is the little that is
-   wrong: nothing is refused, and words stay words.
+   else in UTF-8, else in what its bytes look like where its script is not Latin (`charset_guess`), else in
+   windows-1252. So is the little that is wrong: nothing is refused, and words stay words.
 2. lexbor (selectolax) parses it as a browser does, and `markup.walk` reads the well nested markup that lexbor writes.
    Where the walk of the page's own markup finds nothing that a parser would nest otherwise, that result is the same
    (tests compare the two; a stray end tag, which a parser drops, still ends a word, and chrome left open inside a list

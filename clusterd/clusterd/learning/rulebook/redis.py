@@ -322,10 +322,12 @@ class RedisRuleBook:
 
     def skips(self, rule: str = "") -> Iterator[SkipReport]:
         """Yield the skips that can still be listed, in the order in which they arrived."""
-        start = b"-"
+        start, name = b"-", rule.encode()
         while entries := self._skip_entries(start):
-            for entry, fields in entries:
-                start = b"(" + entry
+            start = b"(" + entries[-1][0]
+            for _, fields in entries:
+                if name not in fields[b"m"]:  # most are of other rules; to read them would be most of the work
+                    continue
                 skip = decode(fields[b"m"])
                 if isinstance(skip, SkipReport) and rule in {"", skip.rule}:
                     yield skip

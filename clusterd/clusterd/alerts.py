@@ -99,8 +99,12 @@ def alerts_of_splits(splits: Sequence[Split], at: int) -> list[Alert]:
 class Alerts:
     """Where alerts are published and read."""
 
-    def __init__(self, redis: Client, config: Config, transport: Publishes | None = None) -> None:
+    def __init__(
+        self, redis: Client, config: Config, transport: Publishes | None = None, asking: Insist = once
+    ) -> None:
+        """``asking``: how the alerts that are kept are asked for."""
         self._redis: Any = redis
+        self._asking = asking
         self._stream = topics.stream(config.redis_prefix, topics.ALERTS)
         self._kept = config.alerts_kept
         self._transport = transport
@@ -136,8 +140,7 @@ class Alerts:
         """Yield the alerts kept since a time (Unix ms), oldest first."""
         start = f"{at}-0"
         while True:
-            with translated():
-                entries = self._redis.xrange(self._stream, min=start, count=PORTION)
+            entries = self._asking(partial(self._portion, start))
             for place, entry in entries:
                 yield from _read(place.decode(), entry)
             if len(entries) < PORTION:
@@ -161,6 +164,11 @@ class Alerts:
             self._webhook.close(seconds)
         if self._file is not None:
             self._file.close()
+
+    def _portion(self, start: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        with translated():
+            entries: list[tuple[bytes, dict[bytes, bytes]]] = self._redis.xrange(self._stream, min=start, count=PORTION)
+            return entries
 
     def _behind(self, last: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
         """Return the entries of the stream behind one, as soon as there are some; none after `FOLLOW_WAIT`."""

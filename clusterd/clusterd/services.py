@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 
 from clusterd_consumer.insisting import Insist, once
 from clusterd_consumer.redis_connection import Client, connect, greet, refuse_eviction
+from clusterd_consumer.redis_failover import Failover
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
 from clusterd_crawler.message import Message, encode
@@ -68,10 +69,15 @@ class Services:
     @cached_property
     def redis(self) -> Client:
         """Return a client of the store."""
-        greet(self.redis_url)
+        greet(self.redis_url, self._transit)
         client = connect(self.redis_url)
         self._stack.callback(client.close)
         return client
+
+    @cached_property
+    def asking(self) -> Insist:
+        """Return what asks the store: again, where a replica takes the place of a primary meanwhile."""
+        return Failover(self.redis, self._transit) if self._transit else once
 
     def refuse_eviction(self) -> None:
         """Raise `Unreachable` where the store may lose pages on its own: nobody should write to it."""
@@ -86,8 +92,11 @@ class Services:
         config = self.config
         # Whoever says nothing of policies, as a question mostly does, adds none to a store that others have begun.
         policies = None if config.policies == DEFAULT_POLICIES else config.policies
-        index = open_index(
-            self.redis_url, config.redis_prefix, policies, config.scheme(), config.whole, transit=self._transit
+        # To open a store anew changes nothing but what the first time was to change.
+        index = self.asking(
+            lambda: open_index(
+                self.redis_url, config.redis_prefix, policies, config.scheme(), config.whole, transit=self._transit
+            )
         )
         self._stack.callback(index.close)
         return index
@@ -102,7 +111,7 @@ class Services:
         publisher = self.publisher
         identity = cast(Identity, self.config.rule_identity)
         rules = RuleService(
-            RedisRuleBook(self.redis, self.config.redis_prefix),
+            RedisRuleBook(self.redis, self.config.redis_prefix, insist=self.asking),
             publisher.publish,
             flush=lambda: publisher.flush(ANNOUNCE_TIMEOUT),
             identity=identity,
@@ -117,7 +126,7 @@ class Services:
         from clusterd.alerts import Alerts
 
         publisher = self.publisher if self.config.uses_kafka() else None
-        alerts = Alerts(self.redis, self.config, publisher)
+        alerts = Alerts(self.redis, self.config, publisher, self.asking)
         self._stack.callback(alerts.close)
         return alerts
 
@@ -160,15 +169,19 @@ class Services:
         """Return services of the same store and transport with connections of their own, for another thread."""
         return Services(self.config, self.redis_url, self._transit)
 
-    def daemon_alive(self) -> bool:
-        """Whether a daemon works on this store."""
+    def daemons(self) -> int:
+        """Return how many daemons work on this store."""
         from clusterd.health import daemons
 
-        return bool(daemons(self.redis, self.config.redis_prefix))
+        return len(self.asking(lambda: daemons(self.redis, self.config.redis_prefix)))
+
+    def daemon_alive(self) -> bool:
+        """Whether a daemon works on this store."""
+        return self.daemons() > 0
 
     def lag(self) -> int:
         """Return how many messages no daemon has worked on yet."""
-        return self.publisher.backlog()
+        return self.asking(self.publisher.backlog)
 
     def taken(self) -> int | None:
         """Return how many messages were ever appended to the log, where the store keeps it; None where Kafka does."""
@@ -182,7 +195,7 @@ class Services:
         """Return how many messages became dead letters."""
         from clusterd_consumer.dead_letters import counted
 
-        return counted(self.redis, self.config.redis_prefix)
+        return self.asking(lambda: counted(self.redis, self.config.redis_prefix))
 
     def close(self) -> None:
         """Close whatever was opened; the last user of the embedded store shuts it down."""

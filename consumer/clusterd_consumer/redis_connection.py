@@ -13,6 +13,8 @@ from clusterd_crawler.servers.redis_client import opened
 from clusterd_crawler.servers.redis_errors import FORBIDDEN, FOREIGN, UNKNOWN, unreachable
 from redis.cluster import RedisCluster
 
+from clusterd_consumer.redis_failover import Failover, look_around
+
 Client = redis.Redis | RedisCluster
 
 #: Seconds to connect, and for an answer. A blocking read adds its own time.
@@ -46,15 +48,16 @@ def connect(url: str) -> Client:
         return client
 
 
-def greet(url: str) -> None:
+def greet(url: str, transit: float = 0.0) -> None:
     """Return when what stands at an address answers; `Unreachable` says why it does not.
 
-    Within seconds, as whoever asks is there to know: an answer to work may take `ANSWER_TIMEOUT`.
+    Within seconds, as whoever asks is there to know: an answer to work may take `ANSWER_TIMEOUT`. ``transit``: seconds
+    for which a primary that is away is waited for where something is there that puts a replica in its place.
     """
     with translated(shown(url), url):
         client: Any = opened(url, socket_connect_timeout=CONNECT_TIMEOUT, socket_timeout=CONNECT_TIMEOUT)
         with closing(client):
-            client.ping()
+            Failover(client, transit)(client.ping)
 
 
 @contextmanager
@@ -100,14 +103,6 @@ def _memory_of_all(client: Client) -> list[dict[str, Any]]:
     except (redis.ConnectionError, redis.TimeoutError):
         look_around(client)  # a replica may have taken the place of one
         raise
-
-
-def look_around(client: Client) -> None:
-    """Learn anew which node of a cluster holds which slot; where none answers, the next call says so."""
-    if isinstance(client, RedisCluster):
-        cluster: Any = client
-        with suppress(redis.RedisError, redis.exceptions.RedisClusterException):
-            cluster.nodes_manager.initialize()
 
 
 def unable(error: BaseException) -> bool:

@@ -9,7 +9,6 @@ hash slot, and Redis refuses one of another slot.
 from __future__ import annotations
 
 import hashlib
-import logging
 import struct
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,15 +17,13 @@ from typing import Any, Final, NamedTuple
 
 import hiredis
 from clusterd_crawler.servers.redis_errors import FOREIGN, unreachable
-from redis import AuthenticationError, RedisError, TimeoutError
-from redis import ConnectionError as NotConnected
+from redis import RedisError
 from redis.cluster import RedisCluster
 from redis.exceptions import RedisClusterException
 
-from clusterd_consumer.redis_connection import Client, look_around, servers, translated, unable
+from clusterd_consumer.redis_connection import Client, servers, translated, unable
+from clusterd_consumer.redis_failover import PAUSE, REPLICA, Failover, is_watched, look_around, passes, say
 from clusterd_consumer.redis_lines import RUN_ID, Line, Lines, Refused
-
-logger = logging.getLogger(__name__)
 
 #: What a library is wrapped in. While it is loaded Redis lends it nothing but `register_function`, so it is built at
 #: its first call. A file defines its functions by `define(name, function(ARGV) … end)`; one that keeps something for
@@ -55,14 +52,8 @@ READS: Final = "'no-writes'"
 FREES: Final = "'allow-oom'"
 #: What a server answers that does not know a function.
 UNKNOWN: Final = "Function not found"
-#: What a server answers that no longer is the primary.
-REPLICA: Final = "READONLY"
 #: What the old node of a slot that moves to another answers, of keys that have left, or of which some have.
 IN_TRANSIT: Final = ("ASK ", "TRYAGAIN")
-#: Seconds between two looks at such a slot, and at nodes of which one is away.
-TRANSIT_PAUSE: Final = 0.1
-#: What a server answers that may not know yet which node has what a dead one had, or still reads what that one gave it.
-UNSURE: Final = ("CLUSTERDOWN", "MASTERDOWN", "LOADING", REPLICA)
 #: Commands, and reads of several (`Request.name`), that change nothing.
 READ_ONLY: Final = frozenset({"GET", "GETRANGE", "HGETALL", "HMGET", "INFO", "LRANGE", "MGET", "SSCAN", "look"})
 #: Tries of what a server could not do before it learnt a library, or which was meant for another node.
@@ -168,8 +159,9 @@ def packed_numbers(numbers: Sequence[int]) -> bytes:
 class Calls:
     """Asks servers: all that is asked together is sent at once, to every node, and then read from every node.
 
-    ``transit``: seconds for which a slot that moves to another node is waited for, and, by what changes nothing, a node
-    of a cluster that is away, until it is back or its replica has taken its place. 0: whoever asks is told, and waits.
+    ``transit``: seconds for which a slot that moves to another node is waited for, and, by what changes nothing, a
+    primary of a cluster or behind sentinels that is away, until it is back or its replica has taken its place. 0:
+    whoever asks is told, and waits.
     """
 
     def __init__(self, client: Client, transit: float = 0.0) -> None:
@@ -178,6 +170,7 @@ class Calls:
         self._lines: dict[Any, Lines] = {}
         self._nodes: dict[str, Any] = {}
         self._transit = transit
+        self._failover = Failover(client, transit)
 
     def ask(self, requests: Sequence[Request]) -> list[Any]:
         """Return the reply to each request, for one of several replies their list.
@@ -193,12 +186,17 @@ class Calls:
             except (RedisError, RedisClusterException) as failure:  # as `translated` does, at a tenth of its cost
                 if not unable(failure):
                     raise
-                if not self._may_come_back(failure, requests, until):
+                if (
+                    time.monotonic() >= until
+                    or not passes(failure)
+                    or not all(request.asks for request in requests)
+                    or not (said or is_watched(self._client))
+                ):
                     raise unreachable(failure) from failure
                 if not said:
-                    logger.warning("waiting for a node of the Redis Cluster, or its replica: %s", failure)
+                    say(failure)
                     said = True
-            time.sleep(TRANSIT_PAUSE)
+            time.sleep(PAUSE)
             self._look_around()
 
     def run(self, script: Script, base: str, arguments: Sequence[Any] = ()) -> Any:
@@ -215,8 +213,12 @@ class Calls:
 
     def used_memory(self) -> int:
         """Return the bytes that the server, or all primaries of the cluster, use."""
-        with translated():
+
+        def used() -> int:
             return sum(int(server.info("memory")["used_memory"]) for server in servers(self._client))
+
+        with translated():
+            return self._failover(used)
 
     def processes(self, keys: Sequence[str]) -> list[str]:
         """Return which process of a server answers for each key: another one after a restart or a failover."""
@@ -246,7 +248,7 @@ class Calls:
         part, answers = requests, replies
         while refused := _refused(part, answers):
             if str(refused[0][1]).startswith(IN_TRANSIT) and time.monotonic() < until:
-                time.sleep(TRANSIT_PAUSE)
+                time.sleep(PAUSE)
             elif tries > 1:
                 self._learn(refused)
                 tries -= 1
@@ -258,13 +260,6 @@ class Calls:
             for place, answer in zip(asked, answers, strict=True):
                 replies[place] = answer
         return replies
-
-    def _may_come_back(self, failure: Exception, requests: Sequence[Request], until: float) -> bool:
-        """Whether to ask again: a node of the cluster is away, there is time left, and it can do no harm."""
-        if not self._cluster or time.monotonic() >= until or isinstance(failure, AuthenticationError):
-            return False
-        is_away = isinstance(failure, (NotConnected, TimeoutError, RedisClusterException))
-        return (is_away or str(failure).startswith(UNSURE)) and all(request.asks for request in requests)
 
     def _exchange_all(self, requests: Sequence[Request]) -> list[Any]:
         return self._exchange(requests) if self._cluster else self._exchange_with_one(requests)

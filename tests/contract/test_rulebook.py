@@ -324,6 +324,8 @@ def test_a_skip_is_counted_once_however_often_it_is_delivered(book: RuleBook) ->
     assert book.skip_counts() == {"r1": 2, "r2": 1}
     assert [s.at for s in book.skips()] == [1, 2, 3]
     assert list(book.skips(rule="r2")) == [skip(3, "r2")]
+    book.add_skips([replace(skip(4), url="http://h.com/r2")])
+    assert list(book.skips(rule="r2")) == [skip(3, "r2")]
 
 
 def test_the_skip_log_is_bounded_and_the_counts_are_not(book: RuleBook) -> None:

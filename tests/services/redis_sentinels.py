@@ -53,6 +53,12 @@ class Watched:
             os.kill(second, signal.SIGCONT)
         wait_until(lambda: self.is_primary(self.servers[1]), 30)
 
+    def stop_primary(self) -> None:
+        """Kill the first server once the other has heard of all its writes; do not wait for the failover."""
+        process = int(self.servers[0].info("server")["process_id"])
+        wait_until(lambda: not self._unheard(), 5)
+        os.kill(process, signal.SIGKILL)
+
     def _unheard(self) -> int:
         """Return how many bytes of what the first server was told the second has not said to have heard."""
         said = self.servers[0].info("replication")

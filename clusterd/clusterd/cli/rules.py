@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -115,18 +116,25 @@ def export_rules(
 
     What the format cannot express is listed with the reason.
     """
-    from clusterd.learning.interchange.files import write_rules
+    from clusterd.learning.interchange.files import own_file, write_rules
 
     if file_format != "dud" and (loose or universal):
         raise WrongInput("rules export: --loose and --universal go with --format dud")
     with opened(invocation) as (_, book):
-        given = list(book.rules(spelled(host, book)))
-    if host and not given:  # a backup of before stays
-        raise NotFound(none_of(host))
+        found = book.rules(spelled(host, book))
+        first = list(islice(found, 1))
+        if host and not first:  # a backup of before stays
+            raise NotFound(none_of(host))
+        found = chain(first, found)
+        if file == "-" and file_format == "clusterd":
+            for part in own_file(found, one_line=invocation.json):
+                put(part)
+            return
+        given = list(found)
     with named_in_errors(universal or file):
         text, done = write_rules(given, file_format, read_file(universal) if universal else "", loose=loose)
     if file == "-":
-        sys.stdout.write(one_line(text) if invocation.json else "\n".join(map(escaped, text.split("\n"))))
+        put(json.dumps(json.loads(text)) + "\n" if invocation.json else text)
         for named, reason in (*done.refused.items(), *done.notes.items()):
             invocation.hint(f"{named}: {reason}")
         return
@@ -151,9 +159,9 @@ def tell(invocation: Invocation, rule: Rule, note: str) -> None:
     invocation.emit(record, printable(f"{rule.id}  {rule.text}" + (f"  (note: {note})" if note else "")))
 
 
-def one_line(text: str) -> str:
-    """Return JSON text on a single line."""
-    return json.dumps(json.loads(text)) + "\n"
+def put(text: str) -> None:
+    """Write JSON text to standard output; nothing in it commands a terminal."""
+    sys.stdout.write("\n".join(map(escaped, text.split("\n"))))
 
 
 @rules.command("import")

@@ -32,8 +32,6 @@ def status(invocation: Invocation) -> int:
 
 def counted(services: Services) -> dict[str, Any]:
     """Return the line of ``clusterd status``."""
-    from clusterd.health import daemons
-
     index, book = services.index, services.rulebook
     counts = index.counts()
     states = Counter(rule.state for rule in book.rules(every=True))
@@ -48,7 +46,7 @@ def counted(services: Services) -> dict[str, Any]:
         "skips": sum(book.book.skip_counts().values()),
         "lag": lag,
         "dead_letters": services.dead_letters(),
-        "daemons": len(daemons(services.redis, services.config.redis_prefix)),
+        "daemons": services.daemons(),
         "store_bytes": counts["store_bytes"],
     } | ({"unreachable": {"kafka": why}} if why else {})
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from clusterd.learning.interchange import discarder_export
-from clusterd.learning.interchange.files import read_rules, write_rules
+from clusterd.learning.interchange.files import own_file, read_rules, write_rules
+from clusterd_crawler.rule_language.json_form import rule_to_json
 from clusterd_crawler.rules import Edit, Key, Rule
 
 from tests.clusterd.learning.discarding import HOST, drop, groups, keep, make, on, ours, theirs
@@ -247,3 +250,24 @@ def test_a_host_written_by_hand_is_that_of_urls(written: str, meant: str) -> Non
     entry = {"id": "one", "host": written, "transformation": [{"key": "?sid", "op": "delete"}]}
     (rule,) = read_rules(json.dumps({"clusterd-rules": 1, "rules": [entry]}), "clusterd").rules
     assert rule.host == meant
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_file_is_written_rule_by_rule(count: int) -> None:
+    """The rules of a large store are many times what one of them is, with the pages that they rest on."""
+    taken = []
+
+    def rules() -> Iterator[Rule]:
+        for number in range(count):
+            taken.append(number)
+            yield replace(make([], drop(f"?ü{number}")), evidence=(("http://a/", "http://b/", True),))
+
+    whole = {"clusterd-rules": 1, "rules": [rule_to_json(rule) for rule in rules()]}
+    taken.clear()
+    parts = own_file(rules())
+    text = next(parts)
+    for number in range(count):
+        assert taken == list(range(number))
+        text += next(parts)
+    assert text + "".join(parts) == json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    assert "".join(own_file(rules(), one_line=True)) == json.dumps(whole) + "\n"

@@ -123,8 +123,8 @@ class Homes:
                 home.request("SSCAN", key, cursor, "COUNT", SCANNED)
                 for home, (cursor, _) in zip(homes, reached.values(), strict=True)
             ]
-            replies = self.send([*scans, *(process(home.base) for home in homes if len(self.all) > 1)])
-            processes = replies[len(scans) :] or [""]
+            replies = self.send([*scans, *(process(home.base) for home in homes)])
+            processes = replies[len(scans) :]
             following = {}
             for home, answers, (cursor, members) in zip(homes, processes, replies[: len(scans)], strict=True):
                 before, gave = reached[home.place]

@@ -10,7 +10,7 @@ A file with an error in it is refused whole, with the entry and the reason.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 from clusterd_crawler.errors import RuleError
@@ -38,8 +38,20 @@ def write_rules(
     if file_format == "dud":
         done = export(rules, _universal(universal) if universal else (), loose=loose)
         return _text(done.entries), done
-    written = [rule_to_json(rule) for rule in rules]
-    return _text({MARK: VERSION, "rules": written}), Exported(written, {}, {})
+    return "".join(own_file(rules)), Exported([], {}, {})
+
+
+def own_file(rules: Iterable[Rule], *, one_line: bool = False) -> Iterator[str]:
+    """Yield the text of a file of clusterd's own, a rule at a time: whoever writes it need not hold all rules."""
+    indent, between, end = (None, " ", "") if one_line else (2, "\n    ", "\n  ")
+    before, after = json.dumps({MARK: VERSION, "rules": []}, indent=indent)[:-1].rsplit("]", 1)
+    yield before
+    mark = "" if one_line else between
+    for rule in rules:
+        text = json.dumps(rule_to_json(rule), ensure_ascii=one_line, indent=indent)
+        yield mark + text.replace("\n", "\n    ")
+        mark = f",{between}"
+    yield (end if mark.startswith(",") else "") + "]" + after + "}\n"
 
 
 def read_rules(text: str, file_format: Format) -> Imported:

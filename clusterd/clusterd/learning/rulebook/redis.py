@@ -22,13 +22,15 @@ Scripts lie beside this file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from urllib.parse import quote
 
+from clusterd_consumer.insisting import Insist, once
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import MessageError
@@ -54,15 +56,33 @@ HOSTS: Final = 100
 #: Bytes of a skip's identity in the set of those seen.
 IDENTITY_BYTES: Final = 12
 
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+def _asked(
+    question: Callable[Concatenate[RedisRuleBook, Given], Answer],
+) -> Callable[Concatenate[RedisRuleBook, Given], Answer]:
+    """Let a question be asked as the book is told to (`RedisRuleBook.insist`)."""
+    once_asked = translated()(question)
+
+    @wraps(question)
+    def asked(book: RedisRuleBook, /, *given: Given.args, **named: Given.kwargs) -> Answer:
+        return book.insist(lambda: once_asked(book, *given, **named))
+
+    return asked
+
 
 class RedisRuleBook:
     """Safe with many workers: every change is one script, or appends."""
 
-    def __init__(self, client: Client, prefix: str, *, skips_limit: int = SKIPS_LIMIT) -> None:
+    def __init__(self, client: Client, prefix: str, *, skips_limit: int = SKIPS_LIMIT, insist: Insist = once) -> None:
+        """``insist``: how what changes nothing is asked; what was asked for in parts, from the beginning."""
         #: The client's types say "awaitable or value" of every answer; here it is always the value.
         self._client: Any = client
         self._prefix = prefix
         self._skips_limit = skips_limit
+        self.insist = insist
         folder = Path(__file__).parent
         self._scripts = {
             path.stem: self._client.register_script(path.read_text("utf-8")) for path in folder.glob("*.lua")
@@ -93,7 +113,7 @@ class RedisRuleBook:
             pipe.hincrby(f"{self._prefix}rb:changed", host, len(added))
         pipe.execute()
 
-    @translated()
+    @_asked
     def evidence(self, host: str, after: str = "") -> Evidence:
         """Return what was added after a mark, which is ``generation:blocks:pages``."""
         generation, _, rest = after.partition(":")
@@ -105,7 +125,7 @@ class RedisRuleBook:
         saved = int(version) if version else None
         return Evidence(pages, mark, bool(continued), int(total), blocks, bool(was_cut), saved)
 
-    @translated()
+    @_asked
     def grown(self, marks: Mapping[str, str]) -> list[str]:
         """Return the hosts whose logs have another generation, or other pages, than these marks."""
         pipe = self._client.pipeline(transaction=False)
@@ -145,7 +165,7 @@ class RedisRuleBook:
                 self._client.hset(key, b"0:" + crawl, b"")
                 self._client.hdel(key, *gone)
 
-    @translated()
+    @_asked
     def met(self, host: str) -> dict[str, list[bytes]]:
         """Return what crawls have met on pages that were cut from the log."""
         found: dict[str, list[bytes]] = {}
@@ -153,7 +173,7 @@ class RedisRuleBook:
             found.setdefault(name.partition(b":")[2].decode(), []).append(contents)
         return found
 
-    @translated()
+    @_asked
     def shared(self, host: str) -> int:
         """Return up to which fetch time the host's pages were published."""
         return int(self._client.hget(self._key(host, "meta"), "shared") or 0)
@@ -163,7 +183,7 @@ class RedisRuleBook:
         """Note up to which fetch time the host's pages have been published."""
         self._client.hset(self._key(host, "meta"), "shared", upto)
 
-    @translated()
+    @_asked
     def changed(self) -> dict[str, int]:
         """Return the hosts with evidence that no learner has looked at."""
         found = self._client.hscan_iter(f"{self._prefix}rb:changed", count=PAGE)
@@ -184,7 +204,7 @@ class RedisRuleBook:
         """Give a lease back."""
         self._run("lease", (self._key(host, "lease"),), owner, 0)
 
-    @translated()
+    @_asked
     def load(self, host: str) -> HostRules:
         """Return what the book holds of a host's rules."""
         rules, entries, revision = self._client.hmget(self._key(host, "book"), "rules", "entries", "revision")
@@ -199,7 +219,7 @@ class RedisRuleBook:
                 if packed is not None:
                     yield from entries_from_bytes(packed).values()
 
-    @translated()
+    @_asked
     def version(self, host: str) -> int:
         """Return the version of a host's rules."""
         return int(self._client.hget(self._key(host, "book"), "version") or 0)
@@ -208,7 +228,7 @@ class RedisRuleBook:
         """Return the version of each host's rules."""
         return [int(version or 0) for version in self._of_books(hosts, "version")]
 
-    @translated()
+    @_asked
     def _of_books(self, hosts: Sequence[str], field: str) -> list[bytes | None]:
         """Return a field of each host's book, in one round trip."""
         pipe = self._client.pipeline(transaction=False)
@@ -245,12 +265,12 @@ class RedisRuleBook:
         """Note that a group has a site."""
         self._client.sadd(self._key(group, "sites"), site)
 
-    @translated()
+    @_asked
     def sites(self, group: str) -> list[str]:
         """Return the sites of a group."""
         return sorted(site.decode() for site in self._client.smembers(self._key(group, "sites")))
 
-    @translated()
+    @_asked
     def site_counts(self, groups: Sequence[str]) -> list[int]:
         """Return how many sites each group has."""
         pipe = self._client.pipeline(transaction=False)
@@ -259,7 +279,7 @@ class RedisRuleBook:
         counts: list[int] = pipe.execute()
         return counts
 
-    @translated()
+    @_asked
     def offered(self, host: str) -> RuleSet | None:
         """Return the rule set that crawlers would load now."""
         found = self._client.hget(f"{self._prefix}rules", host)
@@ -270,18 +290,18 @@ class RedisRuleBook:
         """Note that a version of a host's rules has arrived in the log."""
         self._client.hset(self._key(host, "book"), "announced", version)
 
-    @translated()
+    @_asked
     def announced(self, host: str) -> int:
         """Return the version of a host's rules that is known to have arrived in the log."""
         return int(self._client.hget(self._key(host, "book"), "announced") or 0)
 
-    @translated()
+    @_asked
     def hosts(self) -> list[str]:
         """Return the hosts of which rules are known."""
         found = self._client.hscan_iter(f"{self._prefix}rb:ids", count=PAGE)
         return sorted({host.decode() for _, host in found})
 
-    @translated()
+    @_asked
     def host_of(self, rule: str) -> str | None:
         """Return the host of a rule id."""
         found = self._client.hget(f"{self._prefix}rb:ids", rule)
@@ -302,22 +322,24 @@ class RedisRuleBook:
 
     def skips(self, rule: str = "") -> Iterator[SkipReport]:
         """Yield the skips that can still be listed, in the order in which they arrived."""
-        start = b"-"
+        start, name = b"-", rule.encode()
         while entries := self._skip_entries(start):
-            for entry, fields in entries:
-                start = b"(" + entry
+            start = b"(" + entries[-1][0]
+            for _, fields in entries:
+                if name not in fields[b"m"]:  # most are of other rules; to read them would be most of the work
+                    continue
                 skip = decode(fields[b"m"])
                 if isinstance(skip, SkipReport) and rule in {"", skip.rule}:
                     yield skip
 
-    @translated()
+    @_asked
     def _skip_entries(self, start: bytes) -> list[tuple[bytes, dict[bytes, bytes]]]:
         found: list[tuple[bytes, dict[bytes, bytes]]] = self._client.xrange(
             self._skip_key("log"), min=start, count=PAGE
         )
         return found
 
-    @translated()
+    @_asked
     def skip_counts(self) -> dict[str, int]:
         """Return the number of skips by rule since the beginning."""
         counts = self._client.hscan_iter(self._skip_key("counts"), count=PAGE)

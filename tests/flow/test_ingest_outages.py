@@ -105,7 +105,8 @@ def test_a_redis_that_dies_while_pages_are_processed_is_waited_for(tmp_path: Pat
             assert ingest.returncode == 0, err
             assert json.loads(out)["sketched"] == PAGES
             assert err.count("trying again") == 1, err
-            assert err.count("\n") == 1, err
+            # (How much it had not written to its disk, a Redis that comes back does not say.)
+            assert [line for line in err.splitlines()[1:] if "may have lost" not in line] == [], err
             assert groups("clusters", "--redis", url) == groups("batch", "cluster", str(pages))
 
 

@@ -161,7 +161,7 @@ def test_daemons_go_on_with_a_replica_of_a_cluster(
     dying: str, kafka_bootstrap: str, prefix: str, tmp_path: Path
 ) -> None:
     """The first home has what is one for all; the other has the pages of some hosts."""
-    crawl = made_up_crawl(1500, seed=50)
+    crawl = made_up_crawl(700, seed=50)
     with redis_replicas(tmp_path / "nodes") as cluster:
         settings = {"redis": cluster.url, "redis_prefix": prefix, "batch": "16"}
         with (

@@ -34,6 +34,25 @@ PAUSE: Final = 0.1
 Answer = TypeVar("Answer")
 
 
+class Patience:
+    """How long one question waits: so many seconds from now on, while a replica may take the place of a primary."""
+
+    def __init__(self, client: Client, seconds: float) -> None:
+        self._client = client
+        self.until = time.monotonic() + seconds
+        self._said = False
+
+    def outlasts(self, failure: Exception) -> bool:
+        """Whether to ask again: the pause before that has passed then, and the first time it was told why."""
+        if time.monotonic() >= self.until or not _passes(failure) or not (self._said or _is_watched(self._client)):
+            return False
+        if not self._said:
+            log.warning("waiting for a primary that is away, or its replica: %s", reason(failure))
+            self._said = True
+        time.sleep(PAUSE)
+        return True
+
+
 class Failover:
     """Asks again, for so many seconds, where a primary is away whose replica may take its place (an `Insist`)."""
 
@@ -43,22 +62,17 @@ class Failover:
 
     def __call__(self, work: Callable[[], Answer], /) -> Answer:
         """Ask."""
-        until = time.monotonic() + self._seconds
-        said = False
+        patience = Patience(self._client, self._seconds)
         while True:
             try:
                 return work()
             except (RedisError, RedisClusterException, Unreachable) as failure:
-                if time.monotonic() >= until or not passes(failure) or not (said or is_watched(self._client)):
+                if not patience.outlasts(failure):
                     raise
-                if not said:
-                    say(failure)
-                    said = True
-            time.sleep(PAUSE)
             look_around(self._client)
 
 
-def passes(failure: Exception) -> bool:
+def _passes(failure: Exception) -> bool:
     """Whether it may be over when a replica has taken the place of a primary."""
     cause = failure.__cause__ if isinstance(failure, Unreachable) else failure
     if isinstance(cause, (NotConnected, TimeoutError, RedisClusterException)):
@@ -66,7 +80,7 @@ def passes(failure: Exception) -> bool:
     return isinstance(cause, RedisError) and reason(cause).startswith(UNSURE)
 
 
-def is_watched(client: Client) -> bool:
+def _is_watched(client: Client) -> bool:
     """Whether there is a Redis Cluster, or a sentinel that knows the primary: a wrong address is not waited for."""
     pool: Any = None if isinstance(client, RedisCluster) else client.connection_pool
     if not isinstance(pool, SentinelConnectionPool):
@@ -87,8 +101,3 @@ def look_around(client: Client) -> None:
         cluster: Any = client
         with suppress(RedisError, RedisClusterException):
             cluster.nodes_manager.initialize()
-
-
-def say(failure: Exception) -> None:
-    """Tell that there is a wait, and why."""
-    log.warning("waiting for a primary that is away, or its replica: %s", reason(failure))

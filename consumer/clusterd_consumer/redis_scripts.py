@@ -22,7 +22,7 @@ from redis.cluster import RedisCluster
 from redis.exceptions import RedisClusterException
 
 from clusterd_consumer.redis_connection import Client, servers, translated, unable
-from clusterd_consumer.redis_failover import PAUSE, REPLICA, Failover, is_watched, look_around, passes, say
+from clusterd_consumer.redis_failover import PAUSE, REPLICA, Failover, Patience, look_around
 from clusterd_consumer.redis_lines import RUN_ID, Line, Lines, Refused
 
 #: What a library is wrapped in. While it is loaded Redis lends it nothing but `register_function`, so it is built at
@@ -178,25 +178,15 @@ class Calls:
         A server does in order what it is asked. Where one does not know a function, or a slot has moved, what it
         refused is asked again, with all that was asked behind it of the same shard; what another shard did is done.
         """
-        until = time.monotonic() + self._transit
-        said = False
+        patience = Patience(self._client, self._transit)
         while True:
             try:
-                return self._answers(requests, TRIES, until)
+                return self._answers(requests, TRIES, patience.until)
             except (RedisError, RedisClusterException) as failure:  # as `translated` does, at a tenth of its cost
                 if not unable(failure):
                     raise
-                if (
-                    time.monotonic() >= until
-                    or not passes(failure)
-                    or not all(request.asks for request in requests)
-                    or not (said or is_watched(self._client))
-                ):
+                if not (all(request.asks for request in requests) and patience.outlasts(failure)):
                     raise unreachable(failure) from failure
-                if not said:
-                    say(failure)
-                    said = True
-            time.sleep(PAUSE)
             self._look_around()
 
     def run(self, script: Script, base: str, arguments: Sequence[Any] = ()) -> Any:

@@ -89,7 +89,7 @@ def test_a_policy_is_built_and_cleared_away_a_few_contents_at_a_time(
 ) -> None:
     """Of contents that all resemble each other, each has as many edges as it may have."""
     Sizes.sizes.clear()
-    monkeypatch.setattr(settler, "TAKEN_UP", 100, raising=False)
+    monkeypatch.setattr(settler, "TAKEN_UP", 100)
     index = RedisIndex(redis_url, prefix, calls=Sizes, shards=shards)
     crawl = [page(f"http://{n % 4}.example/{n}", 1, [*range(90), 1000 + n]) for n in range(640)]
     for start in range(0, len(crawl), 64):

@@ -216,12 +216,12 @@ def files(differ_from: int) -> list[CrawlRow]:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_mirror_that_differs_in_deep_folders_is_one_on_paths_of_the_depths_above(seed: int) -> None:
     rows = files(differ_from=5)
-    equal = len({row.content for row in rows}) - len(rows) // 2
+    differing = len({row.content for row in rows}) - len(rows) // 2
 
     found = replay(rows, order="random", seed=seed)
 
     assert (found["skip_precision"], found["lost_contents"]) == (1, 0)
-    assert found["skipped"] > 0.6 * (len(rows) // 2 - equal)
+    assert found["skipped"] > 0.6 * (len(rows) // 2 - differing)
 
 
 def test_a_group_remembers_nothing_of_what_names_may_mean() -> None:

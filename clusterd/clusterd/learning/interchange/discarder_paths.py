@@ -81,12 +81,14 @@ def _whole(given: Sequence[Condition], on_path: Iterable[Condition]) -> list[str
 
 def _put_path(context: Context, condition: Condition) -> None:
     key = condition.key
-    if condition.test == "depth" and len(condition.values) > 1:
-        raise Inexpressible("one of several numbers of path components")
-    if condition.test == "depth" or (key.start and key.end):
-        _put_depth(context, int(condition.values[0]) if condition.test == "depth" else key.index + key.end)
-    if condition.test != "depth":
-        _put_once(context.start, key.index, condition) if key.start else _put_once(context.end, key.end, condition)
+    if condition.test == "depth":
+        if len(condition.values) > 1:
+            raise Inexpressible("one of several numbers of path components")
+        _put_depth(context, int(condition.values[0]))
+        return
+    if key.start and key.end:
+        _put_depth(context, key.index + key.end)
+    _put_once(context.start, key.index, condition) if key.start else _put_once(context.end, key.end, condition)
 
 
 def _put_depth(context: Context, depth: int) -> None:

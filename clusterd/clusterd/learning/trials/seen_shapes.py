@@ -26,8 +26,8 @@ def with_depth(snapshot: Snapshot, trials: Trials, conditions: list[Condition]) 
     """
     depths = depth_attribute(snapshot)
     seen = distinct(depths.values[trials.outcome.rows[trials.outcome.good]])
-    condition = depths.condition(snapshot, seen) if len(seen) == 1 else None
-    if condition is None or any(known.test == "depth" for known in conditions):
+    condition = depths.condition(snapshot, seen)
+    if condition is None or len(seen) > 1 or any(known.test == "depth" for known in conditions):
         return conditions
     trials.narrow(depths.values == seen[0])
     return [*conditions, condition]

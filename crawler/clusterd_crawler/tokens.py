@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -28,10 +29,11 @@ Hashes = npt.NDArray[np.uint64]
 PIECE: Final = 64 * 1024
 _BLANK: Final = re.compile("[ \n]")
 
-_TOKEN: Final = re.compile(f"[{pattern(SINGLE)}][{pattern(MARK)}]*|[{pattern(WORD, MARK)}]+")
 _ASCII_TOKEN: Final = re.compile(r"[0-9a-z_]+")
-_COMBINING: Final = re.compile(f"[{pattern(MARK)}]")
-_IGNORED: Final = re.compile(f"[{pattern(IGNORABLE)}]+")
+#: Patterns of whole classes, for `_compiled`.
+_TOKEN: Final = f"[{pattern(SINGLE)}][{pattern(MARK)}]*|[{pattern(WORD, MARK)}]+"
+_COMBINING: Final = f"[{pattern(MARK)}]"
+_IGNORED: Final = f"[{pattern(IGNORABLE)}]+"
 
 #: Marks in a row that NFKC puts in order together: Python's time for it grows with their square, hours for a page of
 #: nothing else. No word of any language has so many (Unicode's stream-safe format, UAX #15, section 13, allows 30).
@@ -40,16 +42,22 @@ MARKS: Final = 64
 _ANY_MARK: Final = f"[{pattern(MARK)}\uff9e\uff9f]"
 #: Of so many in a row four stand at the places that are looked at first.
 _LOOKED_AT: Final = MARKS // 4
-_SOME_MARKS: Final = re.compile(_ANY_MARK + "{4,}")
-_MANY_MARKS: Final = re.compile(f"{_ANY_MARK}{{{MARKS}}}")
+_SOME_MARKS: Final = _ANY_MARK + "{4,}"
+_MANY_MARKS: Final = f"{_ANY_MARK}{{{MARKS}}}"
 _JOINER: Final = "\u034f"
+
+
+@cache
+def _compiled(expression: str) -> re.Pattern[str]:
+    """Compile a pattern of whole classes when it is first used: together they take 20 ms of the start of a command."""
+    return re.compile(expression)
 
 
 def fold(text: str) -> str:
     """Return the canonical form of a text: NFKC, then case folding, then without what is ignorable."""
     if text.isascii():
         return text.lower()
-    return _IGNORED.sub("", _normalized(text).casefold())
+    return _compiled(_IGNORED).sub("", _normalized(text).casefold())
 
 
 def composed(text: str) -> str:
@@ -65,9 +73,9 @@ def composed(text: str) -> str:
 
 def _normalized(text: str) -> str:
     """Return NFKC, where `MARKS` and more in a row are put in order so many at a time."""
-    for some in _SOME_MARKS.finditer(text[::_LOOKED_AT]):
-        if _MANY_MARKS.search(text, (some.start() - 1) * _LOOKED_AT, (some.end() + 1) * _LOOKED_AT):
-            text = _MANY_MARKS.sub(rf"\g<0>{_JOINER}", text)
+    for some in _compiled(_SOME_MARKS).finditer(text[::_LOOKED_AT]):
+        if _compiled(_MANY_MARKS).search(text, (some.start() - 1) * _LOOKED_AT, (some.end() + 1) * _LOOKED_AT):
+            text = _compiled(_MANY_MARKS).sub(rf"\g<0>{_JOINER}", text)
             break
     return unicodedata.normalize("NFKC", text)
 
@@ -92,7 +100,8 @@ def fold_block(first: int) -> bytes:
 def _folded_entry(code: int) -> bytes:
     character = chr(code)
     becomes = unicodedata.normalize("NFKC", character)
-    if any(map(unicodedata.combining, becomes)) or (_COMBINING.match(becomes) and not _IGNORED.fullmatch(becomes)):
+    combines = _compiled(_COMBINING).match(becomes) and not _compiled(_IGNORED).fullmatch(becomes)
+    if combines or any(map(unicodedata.combining, becomes)):
         return bytes(8)
     if code < TABLED and unicodedata.category(character)[0] in "LM" and class_table()[code] == SEPARATOR:
         return bytes(8)
@@ -105,4 +114,4 @@ def _folded_entry(code: int) -> bytes:
 def tokens(text: str) -> list[str]:
     """Return the tokens of a text in order."""
     folded = fold(text)
-    return (_ASCII_TOKEN if folded.isascii() else _TOKEN).findall(folded)
+    return (_ASCII_TOKEN if folded.isascii() else _compiled(_TOKEN)).findall(folded)

@@ -13,6 +13,9 @@ from clusterd_crawler.sketch import Name
 State = Literal["good", "soft", "failed", "redirected", "file"]
 #: Of what says something of its URL: a good page does, and a file, that its URL is not a page's.
 WITNESSES: Final = frozenset[State]({"good", "file"})
+#: Of a group of hosts: sites that are compared, those met first; pages that are taken, those fetched first.
+SITES: Final = 64
+PAGES: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,16 +27,13 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Identity, Rule, component, rule_id
 from clusterd_crawler.urls import Url, canonical, registrable, site_of
 
-from clusterd.learning.contract import Page
+from clusterd.learning.contract import PAGES, SITES, Page
 from clusterd.learning.edits.edit import PathEdit
 from clusterd.learning.evidence.columns import Rows
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.learner import Learner, accept
 from clusterd.learning.trials.contexts import Proposal, refine
 
-#: Sites of a group that are compared, those met first; pages of a group that are taken, those fetched first.
-SITES: Final = 64
-PAGES: Final = 200_000
 #: Fewest pages in common before two sites are compared.
 SHARED: Final = 5
 #: The place at which the site stands in the evidence, before all path components.

@@ -17,10 +17,9 @@ from typing import Final
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.urls import beyond_site, hash_of, host_of, registrable, site_of
 
-from clusterd.learning.contract import Page
-from clusterd.learning.mirrors import PAGES, SITES, MirrorLearner
+from clusterd.learning.contract import PAGES, SITES, Page
 from clusterd.learning.rulebook.contract import RuleBook
-from clusterd.learning.rulebook.recall import Recall, Recalls
+from clusterd.learning.rulebook.recall import Recall, Recalls, group_learner
 
 #: Groups whose sites a worker remembers, so that the book is asked once a site.
 REMEMBERED: Final = 100_000
@@ -34,7 +33,7 @@ class Groups:
     def __init__(self, book: RuleBook, identity: Identity, limit: int = PAGES) -> None:
         """Take the pages of a group that are read at most."""
         self._book, self._limit = book, limit
-        self.recalls = Recalls(partial(MirrorLearner, identity=identity), groups=True)
+        self.recalls = Recalls(partial(group_learner, identity), groups=True)
         self._noted: OrderedDict[str, set[str]] = OrderedDict()
 
     def note(self, pages: Iterable[Page]) -> None:

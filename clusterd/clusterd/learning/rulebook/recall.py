@@ -14,6 +14,7 @@ from typing import Final
 
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import NotFound
+from clusterd_crawler.rules import Identity
 from clusterd_crawler.skipping.rows import Rows
 
 from clusterd.learning.contract import HostLearner, Page
@@ -289,6 +290,20 @@ class Recall:
                     self.learner.pin(entry.rule.id, entry.last.at)
         self.version = state.rules.version
         self.live = bool(state.rules.rules)
+
+
+def host_learner(identity: Identity, host: str) -> HostLearner:
+    """Make the learner of a host: imported by who learns, as it takes a fifth of the start of a command that asks."""
+    from clusterd.learning.learner import Learner
+
+    return Learner(host, identity=identity)
+
+
+def group_learner(identity: Identity, group: str) -> HostLearner:
+    """Make the learner of the hosts of a group, imported likewise."""
+    from clusterd.learning.mirrors import MirrorLearner
+
+    return MirrorLearner(group, identity=identity)
 
 
 class Recalls:

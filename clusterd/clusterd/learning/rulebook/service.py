@@ -37,7 +37,6 @@ from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.contract import Outcome
 from clusterd.learning.contract import HostLearner, Page
-from clusterd.learning.learner import Learner
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.agenda import Agenda
 from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, Entry, Evidence, HostRules, RuleBook
@@ -45,7 +44,7 @@ from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, 
 from clusterd.learning.rulebook.groups import Groups
 from clusterd.learning.rulebook.identity import Shown, by_host, failed, filed, page_of, redirected, texts
 from clusterd.learning.rulebook.met import cut_contents
-from clusterd.learning.rulebook.recall import Recall, Recalls
+from clusterd.learning.rulebook.recall import Recall, Recalls, host_learner
 from clusterd.learning.rulebook.rule_sets import RuleSets
 from clusterd.learning.rulebook.sharing import Publish, share
 
@@ -80,7 +79,7 @@ class RuleService:
         self.book, self._shown, self._publish = book, shown, publish
         self.sets = RuleSets(book, publish, flush)
         self._limit = evidence_limit
-        self._recalls = Recalls(make_learner or partial(Learner, identity=identity))
+        self._recalls = Recalls(make_learner or partial(host_learner, identity))
         self._groups = Groups(book, identity)
         self._leased: set[str] = set()
         #: When it was last seen to that the learners are not too many.

@@ -128,8 +128,13 @@ def test_nothing_is_a_member_s_while_it_waits_for_the_others_to_join(kafka_boots
     wait_until(shared)
 
 
+#: After a stop: the monotonic clock has stood still, too, as Linux's does while the machine is suspended.
+RESUMED = "slept, real = time.monotonic() - stopped, time.monotonic\ntime.monotonic = lambda: real() - slept\n"
+
+
+@pytest.mark.parametrize("resumed", ["", RESUMED], ids=["stopped", "suspended"])
 def test_a_member_that_stood_still_beyond_its_session_reads_nothing_of_what_is_another_s(
-    kafka_bootstrap: str, prefix: str
+    kafka_bootstrap: str, prefix: str, resumed: str
 ) -> None:
     """Its client has records at hand, and has not heard yet that the group counts it out."""
     name = prefix.rstrip(":")
@@ -137,7 +142,9 @@ def test_a_member_that_stood_still_beyond_its_session_reads_nothing_of_what_is_a
     publish_numbers(other, 40)
     code = (
         "while not member.poll(1, 0.2): pass\n"
+        "stopped = time.monotonic()\n"
         "os.kill(os.getpid(), signal.SIGSTOP)\n"
+        f"{resumed}"
         "print(member.changing(), len(member.poll(100, 0)), len(member.assigned()), flush=True); os._exit(0)"
     )
     with apart(code, kafka_bootstrap, name) as still:

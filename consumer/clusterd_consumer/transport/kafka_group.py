@@ -36,6 +36,13 @@ DUE_PAUSE: Final = 0.02
 #: Seconds without news after which the log is asked whether it is there, and in which it has to answer.
 SILENCE: Final = 5.0
 SILENCE_ANSWER: Final = 3.0
+#: The clock of sessions: they end while a machine is suspended, in which Linux's monotonic clock stands still.
+CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def now() -> float:
+    """Return seconds of a clock that goes on, where the system has one, while the machine is suspended."""
+    return time.clock_gettime(CLOCK)
 
 
 class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -73,7 +80,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         self.joining = False
         self._brought = None
         # A join that no poll has taken up sends no heartbeats: the group may have counted us out since.
-        self._alive = min(self._joined, time.monotonic())
+        self._alive = min(self._joined, now())
         self._joined = math.inf
 
     def follow(self, consumer: Any) -> None:
@@ -93,7 +100,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._brought = None
             if self._brought is None:
                 self._brought = await join()
-                self._joined = time.monotonic()
+                self._joined = now()
             return self._brought
 
         coordinator._do_join_and_sync_async = kept
@@ -120,23 +127,29 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
     def _note_heartbeats(self, consumer: Any) -> None:
         """Know when each heartbeat that is answered was sent: where we stood still, its answer may be an old one."""
         heartbeat: Any = getattr(consumer._coordinator, "heartbeat", None)
-        received = getattr(heartbeat, "received_heartbeat", None)
-        if received is None or not hasattr(heartbeat, "last_send"):
+        send, receive = (getattr(heartbeat, f"{done}_heartbeat", None) for done in ("sent", "received"))
+        if send is None or receive is None:
             self._session = math.inf  # an unknown client reads on until it hears that the group has changed
             return
+        sent_at = -math.inf
 
-        def noted() -> None:
-            self._alive = heartbeat.last_send
-            received()
+        def sent() -> None:
+            nonlocal sent_at
+            sent_at = now()
+            send()
 
-        heartbeat.received_heartbeat = noted
+        def received() -> None:
+            self._alive = sent_at
+            receive()
+
+        heartbeat.sent_heartbeat, heartbeat.received_heartbeat = sent, received
 
     def lapsed(self) -> bool:
-        """Whether no heartbeat has been answered for a session: we stood still, or the log was away.
+        """Whether no heartbeat has been answered for a session: we or the machine stood still, or the log was away.
 
         Then our partitions may be somebody else's, until one is answered or we have joined anew.
         """
-        return time.monotonic() > self._alive + self._session
+        return now() > self._alive + self._session
 
     def changing(self, consumer: Any) -> bool:
         """Whether the group is to be joined anew, or may have counted us out."""

@@ -191,6 +191,27 @@ def test_a_member_whose_join_ended_a_session_ago_reads_nothing_of_what_is_anothe
     assert not busy.assigned()
 
 
+def test_a_member_that_lives_and_polls_no_more_holds_nobody_up(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that alone cannot reach Redis: its heartbeats go on. The group waited five minutes for it."""
+    monkeypatch.setattr(kafka_group.Membership, "STUCK", 3_000)
+    name = prefix.rstrip(":")
+    stuck, other = (transport(kafka_bootstrap, name) for _ in range(2))
+    publish_numbers(stuck, 40)
+    wait_until(lambda: bool(stuck.poll(1, 0.2)))
+    assert len(drain(other, 40)) == 40
+    assert len(other.assigned()) == 2
+    assert not stuck.poll(100, 0)
+
+    def shared() -> bool:
+        for member in (stuck, other):
+            member.poll(10, 0.1)
+        return len(stuck.assigned()) == len(other.assigned()) == 1
+
+    wait_until(shared)
+
+
 def test_a_member_joins_once_however_late_its_topic_s_metadata_come(
     kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

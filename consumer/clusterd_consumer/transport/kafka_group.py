@@ -54,6 +54,10 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
     #: Milliseconds between two heartbeats: by its next one a member hears that the group changes, and until the last of
     #: them has heard of it and joined, nobody reads.
     HEARTBEAT: Final = 250
+    #: Milliseconds between two polls after which a member that sends heartbeats counts as stuck, as one does that alone
+    #: cannot reach Redis: then others read its partitions. So long, too, they wait for it when the group changes. One
+    #: that was only slow comes back, and what it did in that time counts where nobody was faster (`worker`).
+    STUCK: Final = 60_000
 
     def __init__(self, session: float) -> None:
         """``session``: seconds without a heartbeat after which the group gives our partitions to others."""
@@ -68,6 +72,15 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         self._brought: Any = None
         self._joined = math.inf
         self._heard = time.monotonic()
+
+    def settings(self) -> dict[str, int]:
+        """Return what the consumer is to be told of heartbeats and polls."""
+        session = int(self._session * 1000)
+        return {
+            "session_timeout_ms": session,
+            "heartbeat_interval_ms": self.HEARTBEAT,
+            "max_poll_interval_ms": max(self.STUCK, session),
+        }
 
     def on_partitions_revoked(self, revoked: Any) -> None:
         """Know that they may become somebody else's."""

@@ -55,7 +55,7 @@ class ReportCollector(Collector):
         yield CounterMetricFamily("clusterd_messages", "messages worked on", value=report.messages)
         yield CounterMetricFamily("clusterd_dead_letters", "messages given up", value=report.dead_letters)
         yield CounterMetricFamily(
-            "clusterd_missed", "messages that Kafka deleted before they were read", value=report.missed
+            "clusterd_missed", "messages that the log deleted before they were worked on", value=report.missed
         )
         yield GaugeMetricFamily("clusterd_lag", "messages that no daemon has worked on yet", value=report.lag)
         yield GaugeMetricFamily("clusterd_settling", "clusters that still settle", value=report.settling)

@@ -128,8 +128,13 @@ def test_nothing_is_a_member_s_while_it_waits_for_the_others_to_join(kafka_boots
     wait_until(shared)
 
 
+#: After a stop: the monotonic clock has stood still, too, as Linux's does while the machine is suspended.
+RESUMED = "slept, real = time.monotonic() - stopped, time.monotonic\ntime.monotonic = lambda: real() - slept\n"
+
+
+@pytest.mark.parametrize("resumed", ["", RESUMED], ids=["stopped", "suspended"])
 def test_a_member_that_stood_still_beyond_its_session_reads_nothing_of_what_is_another_s(
-    kafka_bootstrap: str, prefix: str
+    kafka_bootstrap: str, prefix: str, resumed: str
 ) -> None:
     """Its client has records at hand, and has not heard yet that the group counts it out."""
     name = prefix.rstrip(":")
@@ -137,7 +142,9 @@ def test_a_member_that_stood_still_beyond_its_session_reads_nothing_of_what_is_a
     publish_numbers(other, 40)
     code = (
         "while not member.poll(1, 0.2): pass\n"
+        "stopped = time.monotonic()\n"
         "os.kill(os.getpid(), signal.SIGSTOP)\n"
+        f"{resumed}"
         "print(member.changing(), len(member.poll(100, 0)), len(member.assigned()), flush=True); os._exit(0)"
     )
     with apart(code, kafka_bootstrap, name) as still:
@@ -182,6 +189,27 @@ def test_a_member_whose_join_ended_a_session_ago_reads_nothing_of_what_is_anothe
     assert busy.changing()
     assert not busy.poll(100, 0)
     assert not busy.assigned()
+
+
+def test_a_member_that_lives_and_polls_no_more_holds_nobody_up(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that alone cannot reach Redis: its heartbeats go on. The group waited five minutes for it."""
+    monkeypatch.setattr(kafka_group.Membership, "STUCK", 3_000)
+    name = prefix.rstrip(":")
+    stuck, other = (transport(kafka_bootstrap, name) for _ in range(2))
+    publish_numbers(stuck, 40)
+    wait_until(lambda: bool(stuck.poll(1, 0.2)))
+    assert len(drain(other, 40)) == 40
+    assert len(other.assigned()) == 2
+    assert not stuck.poll(100, 0)
+
+    def shared() -> bool:
+        for member in (stuck, other):
+            member.poll(10, 0.1)
+        return len(stuck.assigned()) == len(other.assigned()) == 1
+
+    wait_until(shared)
 
 
 def test_a_member_joins_once_however_late_its_topic_s_metadata_come(

@@ -81,6 +81,19 @@ def test_what_one_group_has_not_read_stays(client: redis.Redis, prefix: str, str
     assert client.xlen(stream) < 200
 
 
+def test_what_somebody_else_trims_while_it_is_pending_is_counted_and_said(
+    client: redis.Redis, prefix: str, stream: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    dead, other = member(client, prefix), member(client, prefix)
+    publish(other, 10)
+    assert len(dead.poll(6, 0.1)) == 6
+    client.xtrim(stream, maxlen=8, approximate=False)
+    work_off(other, 4 + 4)
+    assert other.missed == 2
+    assert other.backlog() == 0
+    assert f"2 messages of {stream} were removed from it before they were worked on" in caplog.text
+
+
 def test_what_is_pending_stays(client: redis.Redis, prefix: str, stream: str) -> None:
     slow, quick = member(client, prefix), member(client, prefix)
     publish(quick, 600)

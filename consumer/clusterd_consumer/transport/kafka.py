@@ -79,7 +79,6 @@ class KafkaTransport:
         self._group = group
         self._prefix = prefix
         self._remembered = remembered or dict
-        self._session_timeout = session_timeout
         self._shape = (partitions, replication)
         self._topic = prefix + topics.SKETCHES
         self._consumer: Any = None
@@ -220,8 +219,7 @@ class KafkaTransport:
                 group_id=self._group,
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",  # also where the store's position lies before the oldest kept record
-                session_timeout_ms=int(self._session_timeout * 1000),
-                heartbeat_interval_ms=Membership.HEARTBEAT,
+                **self._membership.settings(),
                 fetch_max_wait_ms=FETCH_WAIT,
                 metadata_max_age_ms=METADATA_AGE,
             )

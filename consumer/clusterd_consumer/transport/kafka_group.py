@@ -36,6 +36,13 @@ DUE_PAUSE: Final = 0.02
 #: Seconds without news after which the log is asked whether it is there, and in which it has to answer.
 SILENCE: Final = 5.0
 SILENCE_ANSWER: Final = 3.0
+#: The clock of sessions: they end while a machine is suspended, in which Linux's monotonic clock stands still.
+CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def now() -> float:
+    """Return seconds of a clock that goes on, where the system has one, while the machine is suspended."""
+    return time.clock_gettime(CLOCK)
 
 
 class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -47,6 +54,10 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
     #: Milliseconds between two heartbeats: by its next one a member hears that the group changes, and until the last of
     #: them has heard of it and joined, nobody reads.
     HEARTBEAT: Final = 250
+    #: Milliseconds between two polls after which a member that sends heartbeats counts as stuck, as one does that alone
+    #: cannot reach Redis: then others read its partitions. So long, too, they wait for it when the group changes. One
+    #: that was only slow comes back, and what it did in that time counts where nobody was faster (`worker`).
+    STUCK: Final = 60_000
 
     def __init__(self, session: float) -> None:
         """``session``: seconds without a heartbeat after which the group gives our partitions to others."""
@@ -62,6 +73,15 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         self._joined = math.inf
         self._heard = time.monotonic()
 
+    def settings(self) -> dict[str, int]:
+        """Return what the consumer is to be told of heartbeats and polls."""
+        session = int(self._session * 1000)
+        return {
+            "session_timeout_ms": session,
+            "heartbeat_interval_ms": self.HEARTBEAT,
+            "max_poll_interval_ms": max(self.STUCK, session),
+        }
+
     def on_partitions_revoked(self, revoked: Any) -> None:
         """Know that they may become somebody else's."""
         self.turn += 1
@@ -73,7 +93,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         self.joining = False
         self._brought = None
         # A join that no poll has taken up sends no heartbeats: the group may have counted us out since.
-        self._alive = min(self._joined, time.monotonic())
+        self._alive = min(self._joined, now())
         self._joined = math.inf
 
     def follow(self, consumer: Any) -> None:
@@ -93,7 +113,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._brought = None
             if self._brought is None:
                 self._brought = await join()
-                self._joined = time.monotonic()
+                self._joined = now()
             return self._brought
 
         coordinator._do_join_and_sync_async = kept
@@ -120,23 +140,29 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
     def _note_heartbeats(self, consumer: Any) -> None:
         """Know when each heartbeat that is answered was sent: where we stood still, its answer may be an old one."""
         heartbeat: Any = getattr(consumer._coordinator, "heartbeat", None)
-        received = getattr(heartbeat, "received_heartbeat", None)
-        if received is None or not hasattr(heartbeat, "last_send"):
+        send, receive = (getattr(heartbeat, f"{done}_heartbeat", None) for done in ("sent", "received"))
+        if send is None or receive is None:
             self._session = math.inf  # an unknown client reads on until it hears that the group has changed
             return
+        sent_at = -math.inf
 
-        def noted() -> None:
-            self._alive = heartbeat.last_send
-            received()
+        def sent() -> None:
+            nonlocal sent_at
+            sent_at = now()
+            send()
 
-        heartbeat.received_heartbeat = noted
+        def received() -> None:
+            self._alive = sent_at
+            receive()
+
+        heartbeat.sent_heartbeat, heartbeat.received_heartbeat = sent, received
 
     def lapsed(self) -> bool:
-        """Whether no heartbeat has been answered for a session: we stood still, or the log was away.
+        """Whether no heartbeat has been answered for a session: we or the machine stood still, or the log was away.
 
         Then our partitions may be somebody else's, until one is answered or we have joined anew.
         """
-        return time.monotonic() > self._alive + self._session
+        return now() > self._alive + self._session
 
     def changing(self, consumer: Any) -> bool:
         """Whether the group is to be joined anew, or may have counted us out."""

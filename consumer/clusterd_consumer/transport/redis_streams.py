@@ -61,8 +61,6 @@ class RedisStreamTransport:
     """Keeps `contract.Transport`. Not for several threads at once."""
 
     outlives_store: Final = False
-    #: Nothing is trimmed that is unread.
-    missed: Final = 0
     refused: Final = 0
 
     def __init__(
@@ -75,6 +73,8 @@ class RedisStreamTransport:
         self._name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._claim_after = claim_after
         self._claim_due = 0.0
+        #: What others than we trimmed that was pending. Of what was not delivered yet Redis does not tell exactly.
+        self.missed = 0
         self._trim_due = 0.0
         #: Whether something was acknowledged since the last trim.
         self._acknowledged = False
@@ -233,6 +233,13 @@ class RedisStreamTransport:
             self._stream, self._group, self._name, int(self._claim_after * 1000), start_id="0-0", count=max_records
         )
         entries = [entry for entry in answer[1] if entry[0] not in held]
+        if gone := sum(offset not in held for offset in answer[2]):
+            self.missed += gone
+            log.error(
+                "%d messages of %s were removed from it before they were worked on, and their pages are not known: "
+                "somebody else trims it or deletes from it, and may have removed more",
+                *(gone, self._stream),
+            )
         if not entries:
             self._claim_due = time.monotonic() + self._claim_after / 2
         return self._received(entries, again=True)

@@ -19,8 +19,8 @@ from clusterd_crawler.urls import beyond_site, hash_of, host_of, registrable, si
 
 from clusterd.learning.contract import Page
 from clusterd.learning.mirrors import PAGES, SITES, MirrorLearner
-from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.recall import Recall, Recalls
+from clusterd.learning.rulebook.redis import RuleBook
 
 #: Groups whose sites a worker remembers, so that the book is asked once a site.
 REMEMBERED: Final = 100_000

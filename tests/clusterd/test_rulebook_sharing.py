@@ -13,7 +13,7 @@ from clusterd_crawler import fetches, topics
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.message import Failure
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 from tests.clusterd.made_up_rules import HOST, SidLearner, duplicates, offered_set, sid_rule, sketch
 from tests.services.waiting import wait_until

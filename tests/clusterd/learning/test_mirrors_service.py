@@ -11,7 +11,7 @@ from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch, StreamSketch
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 from tests.clusterd.made_up_rules import offered_set
 

@@ -18,7 +18,7 @@ from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 from benchmarks.results import Row, result
 

@@ -105,13 +105,13 @@ class Services:
     def rulebook(self) -> RuleService:
         """Return the rules of all hosts; what changes is published."""
         from clusterd.learning.rulebook.identity import shown_by
-        from clusterd.learning.rulebook.redis import RedisRuleBook
+        from clusterd.learning.rulebook.redis import RuleBook
         from clusterd.learning.rulebook.service import RuleService
 
         publisher = self.publisher
         identity = cast(Identity, self.config.rule_identity)
         rules = RuleService(
-            RedisRuleBook(self.redis, self.config.redis_prefix, insist=self.asking),
+            RuleBook(self.redis, self.config.redis_prefix, insist=self.asking),
             publisher.publish,
             flush=lambda: publisher.flush(ANNOUNCE_TIMEOUT),
             identity=identity,

@@ -11,8 +11,7 @@ import pytest
 from clusterd.cli.commands import run
 from clusterd.config import Config
 from clusterd.learning.contract import HostLearner
-from clusterd.learning.rulebook.contract import RuleBook
-from clusterd.learning.rulebook.redis import RedisRuleBook
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import Services, open_services
 from clusterd_consumer.redis_connection import connect
@@ -37,7 +36,7 @@ def group(redis_url: str, prefix: str, tmp_path: Path) -> Iterator[Daemons]:
 @pytest.fixture
 def book(redis_url: str, prefix: str) -> Iterator[RuleBook]:
     client = connect(redis_url)
-    yield RedisRuleBook(client, prefix)
+    yield RuleBook(client, prefix)
     client.close()
 
 
@@ -45,7 +44,7 @@ def book(redis_url: str, prefix: str) -> Iterator[RuleBook]:
 def another_book(redis_url: str, prefix: str) -> Iterator[RuleBook]:
     """An empty rule book beside the other."""
     client = connect(redis_url)
-    yield RedisRuleBook(client, f"{prefix}another:")
+    yield RuleBook(client, f"{prefix}another:")
     client.close()
 
 

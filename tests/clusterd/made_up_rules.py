@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from clusterd.learning.contract import Page
+from clusterd.learning.rulebook.entries import rules_from_bytes
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler import topics
 from clusterd_crawler.errors import NotFound
@@ -21,6 +23,12 @@ SID = Key("sid")
 def sid_rule(host: str = HOST, key: Key = SID) -> Rule:
     context, edits = (Condition(key, "any"),), (Edit(key, "delete"),)
     return Rule(rule_id(host, context, edits), host, context, edits)
+
+
+def offered_set(book: RuleBook, host: str) -> RuleSet | None:
+    """The rule set that crawlers would load now."""
+    found = book._client.hget(f"{book._prefix}rules", host)
+    return None if found is None else rules_from_bytes(found)
 
 
 class SidLearner:

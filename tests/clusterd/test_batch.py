@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import resource
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
@@ -49,11 +50,14 @@ def test_sorted_runs_give_every_key_once_with_its_count(lists: list[list[int]], 
     assert found == sorted((key, wanted.count(key)) for key in set(wanted))
 
 
-def test_runs_longer_than_a_block_are_merged_from_disk_and_no_name_is_left_there(tmp_path: Path) -> None:
+def test_runs_longer_than_a_block_are_merged_from_disk_and_no_name_is_left_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nor would one be if the process were killed now."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     dice = np.random.default_rng(3)
     keys = dice.integers(0, 2**40, 5 * BLOCK, dtype=np.uint64)
-    with Sorter(tmp_path, run=2 * BLOCK) as sorter:
+    with Sorter(run=2 * BLOCK) as sorter:
         for part in np.array_split(keys, 7):
             sorter.add(part)
         assert not any(tmp_path.iterdir())
@@ -72,12 +76,12 @@ def test_a_round_of_merging_takes_about_half_a_block_of_each_run() -> None:
         assert len(list(sorter.blocks())) < 4 * runs  # it was runs², 3,600
 
 
-def test_a_run_for_which_there_is_no_room_says_so(tmp_path: Path) -> None:
+def test_a_run_for_which_there_is_no_room_says_so() -> None:
     keys = np.arange(100_000, dtype=np.uint64)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     try:
-        with pytest.raises(OSError, match="File too large") as full, Sorter(tmp_path, run=len(keys)) as sorter:
+        with pytest.raises(OSError, match="File too large") as full, Sorter(run=len(keys)) as sorter:
             sorter.add(keys)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -139,9 +143,12 @@ def test_union_find_names_a_set_by_its_smallest() -> None:
     assert [union.find(node) for node in range(6)] == [0, 1, 1, 3, 1, 1]
 
 
-def test_clusters_are_the_same_whether_they_fit_in_memory_or_not(tmp_path: Path) -> None:
+def test_clusters_are_the_same_whether_they_fit_in_memory_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     crawl = World(3, urls=60, length=300).crawl(150)
-    spilled = list(clusters(crawl, run=50, folder=tmp_path))
+    spilled = list(clusters(crawl, run=50))
     assert spilled == list(clusters(reversed(crawl)))
     for policy in DEFAULT_POLICIES:
         sizes = [one.size for one in spilled if one.policy == policy.name]

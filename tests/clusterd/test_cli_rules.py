@@ -16,7 +16,7 @@ from clusterd.cli.rules import FIELDS
 from clusterd.config import Config
 from clusterd.learning.contract import Page
 from clusterd.learning.interchange.files import write_rules
-from clusterd.learning.rulebook.redis import RedisRuleBook
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import open_services
 from clusterd_consumer.redis_connection import connect
@@ -26,6 +26,7 @@ from clusterd_crawler.rule_language.json_form import rule_set_from_json
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skipping.standing import ALIKE
 
+from tests.clusterd.made_up_rules import offered_set
 from tests.services.redis_server import free_port
 
 HOST = "shop.example.com"
@@ -68,7 +69,7 @@ def cli(own_store: None, capsys: pytest.CaptureFixture[str]) -> Cli:
 @pytest.fixture
 def book(redis_url: str, prefix: str) -> Iterator[RuleService]:
     client = connect(redis_url)
-    service = RuleService(RedisRuleBook(client, prefix))
+    service = RuleService(RuleBook(client, prefix))
     yield service
     client.close()
 
@@ -190,7 +191,7 @@ def test_a_rule_retired_by_hand_is_published_at_once(cli: Cli, rules: RuleServic
     last = published(redis_url, prefix)[-1]
     assert last.retired == ((SID.id, "by hand"),)
     assert [rule.id for rule in last.rules] == [LANG.id]
-    assert rules.book.offered(HOST) == last
+    assert offered_set(rules.book, HOST) == last
 
 
 def test_a_rule_is_pinned(cli: Cli, rules: RuleService, redis_url: str, prefix: str) -> None:

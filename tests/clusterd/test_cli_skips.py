@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 from clusterd.cli.commands import run
-from clusterd.learning.rulebook.redis import RedisRuleBook
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.rules import Condition, Edit, Key, Rule
+
+from tests.clusterd.made_up_rules import offered_set
 
 HOST = "example.com"
 RULE = Rule("r1", HOST, (Condition(Key("sid"), "any"),), (Edit(Key("sid"), "delete"),))
@@ -27,7 +29,7 @@ def skip(number: int, rule: str = "r1") -> SkipReport:
 @pytest.fixture
 def book(redis_url: str, prefix: str) -> Iterator[RuleService]:
     client = connect(redis_url)
-    service = RuleService(RedisRuleBook(client, prefix))
+    service = RuleService(RuleBook(client, prefix))
     service.import_rules([RULE], at=1)
     service.record_skips([skip(1), skip(2), skip(3, "r2")])
     yield service
@@ -72,7 +74,7 @@ def test_a_skip_is_undone(typed: Any, book: RuleService) -> None:
 
 def test_all_skips_of_a_rule_are_undone(typed: Any, book: RuleService) -> None:
     assert len(typed("unskip", "--rule", "r1")[1]) == 2
-    offered = book.book.offered(HOST)
+    offered = offered_set(book.book, HOST)
     assert offered is not None
     assert offered.unskip == (skip(1).url, skip(2).url)
 
@@ -116,7 +118,7 @@ def test_skips_that_are_no_longer_listed_are_told_of(
 ) -> None:
     """Of a rule whose skips had all been followed by too many others it said that no request had been skipped."""
     client = connect(redis_url)
-    RedisRuleBook(client, prefix, skips_limit=100).add_skips([skip(number, "r3") for number in range(10, 400)])
+    RuleBook(client, prefix, skips_limit=100).add_skips([skip(number, "r3") for number in range(10, 400)])
     client.close()
     status, lines, err = typed("skips")
     assert (status, err) == (0, f"393 were skipped; the latest {len(lines)} are listed\n")

@@ -6,12 +6,22 @@ import time
 from dataclasses import replace
 
 import pytest
-from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.recall import EARLY_SECONDS
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.rules import Key, RuleSet
 
-from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, contradiction, duplicates, sid_rule, sketch
+from tests.clusterd.made_up_rules import (
+    HOST,
+    Log,
+    Serve,
+    SidLearner,
+    contradiction,
+    duplicates,
+    offered_set,
+    sid_rule,
+    sketch,
+)
 
 
 def test_duplicates_become_a_published_rule(serve: Serve, book: RuleBook, log: Log) -> None:
@@ -20,7 +30,7 @@ def test_duplicates_become_a_published_rule(serve: Serve, book: RuleBook, log: L
     learned = service.learn_due(now=100)
     assert [rules.version for rules in learned] == [100]
     assert log.sets == learned
-    assert book.offered(HOST) == learned[0]
+    assert offered_set(book, HOST) == learned[0]
     [rule] = service.rules()
     assert (rule.id, rule.support, rule.state, rule.since) == (sid_rule().id, 3, "live", 100)
     assert service.learn_due(now=200) == []

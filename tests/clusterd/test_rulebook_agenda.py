@@ -9,8 +9,8 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook import agenda, recall
 from clusterd.learning.rulebook.agenda import Agenda
-from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.recall import LEAST_PAGES
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.sketch import Sketch
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.groups import Groups, sampled
+from clusterd.learning.rulebook.redis import RuleBook
 
 GROUP = "example.com"
 SITES = ("http://example.com", "http://www.example.com")

@@ -8,10 +8,11 @@ from itertools import count
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.contract import Evidence, RuleBook
+from clusterd.learning.rulebook.contract import Evidence
 from clusterd.learning.rulebook.groups import Groups
 from clusterd.learning.rulebook.met import Met, cut_contents
 from clusterd.learning.rulebook.recall import LATE_MS
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.sketch import Sketch

@@ -9,14 +9,24 @@ from dataclasses import replace
 
 import pytest
 from clusterd.learning.rulebook.contract import UNSKIP_LIMIT
-from clusterd.learning.rulebook.redis import RedisRuleBook
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.errors import NotFound, Unreachable, WrongInput
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.rules import Condition, Key, Rule
 
-from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, contradiction, duplicates, sid_rule, sketch
+from tests.clusterd.made_up_rules import (
+    HOST,
+    Log,
+    Serve,
+    SidLearner,
+    contradiction,
+    duplicates,
+    offered_set,
+    sid_rule,
+    sketch,
+)
 
 
 def test_retired_by_hand_it_is_published_at_once_and_does_not_come_back(serve: Serve, log: Log) -> None:
@@ -156,7 +166,7 @@ def test_changes_at_the_same_time_are_all_kept(prefix: str, redis_url: str) -> N
     @contextmanager
     def worker() -> Iterator[RuleService]:
         client = connect(redis_url)
-        yield RuleService(RedisRuleBook(client, prefix), log.publish, make_learner=SidLearner)
+        yield RuleService(RuleBook(client, prefix), log.publish, make_learner=SidLearner)
         client.close()
 
     def pin(rule: Rule) -> None:
@@ -172,7 +182,7 @@ def test_changes_at_the_same_time_are_all_kept(prefix: str, redis_url: str) -> N
             thread.join()
         assert {rule.state for rule in service.rules()} == {"pinned"}
         assert service.book.version(HOST) == 1 + len(rules)
-        offered = service.book.offered(HOST)
+        offered = offered_set(service.book, HOST)
     assert offered is not None
     assert offered.version == 1 + len(rules)
     # Each was published, some once more behind one that came late, and the log ends with the latest.

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 from clusterd.config import Config
 from clusterd.health import Report
-from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.entries import rules_to_bytes
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.restoring import reconcile, restore
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import Services, publish_sketches
@@ -19,7 +19,7 @@ from clusterd.upkeep import Upkeep, learn, restore_rules
 from clusterd_consumer.transport import kafka_topics
 from clusterd_crawler.rules import Key, RuleSet
 
-from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, duplicates, sid_rule, sketch
+from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, duplicates, offered_set, sid_rule, sketch
 from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
 from tests.services.waiting import wait_until
 
@@ -52,7 +52,7 @@ def test_what_operators_did_is_restored(serve: Serve, book: RuleBook, another_bo
         sid_rule().id: "retired",
     }
     assert service.entry(sid_rule().id).last.reason == "by hand"
-    assert book.load(HOST).rules == elsewhere.sets[-1] == book.offered(HOST)
+    assert book.load(HOST).rules == elsewhere.sets[-1] == offered_set(book, HOST)
     assert book.announced(HOST) == 5
     # What was retired stays so whatever the pages say, and what comes next is of a later version.
     service.observe(duplicates())

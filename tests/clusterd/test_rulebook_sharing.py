@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from clusterd.health import Report
-from clusterd.learning.rulebook.contract import RuleBook
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.learning.rulebook.sharing import LATE_MS
 from clusterd.services import Services
@@ -13,9 +13,9 @@ from clusterd_crawler import fetches, topics
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.message import Failure
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
-from tests.clusterd.made_up_rules import HOST, SidLearner, duplicates, sid_rule, sketch
+from tests.clusterd.made_up_rules import HOST, SidLearner, duplicates, offered_set, sid_rule, sketch
 from tests.services.waiting import wait_until
 
 
@@ -107,7 +107,7 @@ def test_what_failed_for_one_crawler_is_known_by_none(book: RuleBook) -> None:
     service.observe([sketch(url, 10 + n, 5, crawl="one") for n, url in ((1, one), (2, two))])
     service.note_failures([Failure(one, 6, 500, crawl="one"), Failure(two, 4, 500, crawl="one")])
     service.learn_due(now=10)
-    offered = book.offered(HOST)
+    offered = offered_set(book, HOST)
     assert offered is not None
     other = Decisions(KnownPages(explore=0), 100)
     other.load(offered)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.redis import RedisRuleBook
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 
 from tests.clusterd.learning.test_walled import ARTICLES, HOST, H, crawled
 
 
-def test_the_service_writes_into_the_log_what_is_taken_back(book: RedisRuleBook) -> None:
+def test_the_service_writes_into_the_log_what_is_taken_back(book: RuleBook) -> None:
     service = RuleService(book)
     book.add_pages({HOST: crawled()})
     for _ in range(3):

@@ -11,15 +11,25 @@ import pytest
 import redis
 from clusterd.learning.rulebook import recall
 from clusterd.learning.rulebook import service as rule_service
-from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.recall import LEAST_PAGES
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch
 
-from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, contradiction, duplicates, sid_rule, sketch
+from tests.clusterd.made_up_rules import (
+    HOST,
+    Log,
+    Serve,
+    SidLearner,
+    contradiction,
+    duplicates,
+    offered_set,
+    sid_rule,
+    sketch,
+)
 
 
 def test_a_host_is_learned_by_one_worker_and_taken_over_from_one_that_leaves(serve: Serve) -> None:
@@ -79,7 +89,7 @@ def test_a_set_that_was_saved_but_not_announced_is_announced_by_the_next(serve: 
     log = Log()
     RuleService(book, log.publish, make_learner=SidLearner).learn_due(now=2)
     assert [rules.version for rules in log.sets] == [1]
-    offered = book.offered(HOST)
+    offered = offered_set(book, HOST)
     assert offered is not None
     assert offered.version == 1
 

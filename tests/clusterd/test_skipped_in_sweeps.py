@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd.learning.rulebook.contract import RuleBook
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.queries.stand_ins import Skipped
 from clusterd_crawler.errors import NotFound

@@ -12,7 +12,7 @@ import redis
 from clusterd.clusters.contract import Index
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.redis import RedisRuleBook
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.message import SkipReport
 
@@ -61,11 +61,11 @@ def test_the_hosts_of_an_index_are_read_in_portions(own_url: str) -> None:
 
 def test_what_the_rule_book_knows_of_all_hosts_is_read_in_portions(own_url: str) -> None:
     client = connect(own_url)
-    book = RedisRuleBook(client, "many:")
+    book = RuleBook(client, "many:")
     book.add_pages({name: [Page(f"http://{name}/", 1, 1, (), 1)] * 2 for name in NAMES})
     with in_portions(own_url):
         assert book.changed() == dict.fromkeys(NAMES, 2)
-    empty = RedisRuleBook(client, "many:").load(NAMES[0])
+    empty = RuleBook(client, "many:").load(NAMES[0])
     for name in NAMES:
         assert book.save(state(1, rule(f"r{name}", name), host=name), empty)
     with in_portions(own_url):
@@ -81,7 +81,7 @@ def test_what_the_rule_book_knows_of_all_hosts_is_read_in_portions(own_url: str)
 def test_skips_that_are_forgotten_hold_nobody_up(own_url: str) -> None:
     """What tells repeated deliveries holds up to 100,000 identities, which Redis is to free beside its calls."""
     client: Any = connect(own_url)
-    book = RedisRuleBook(client, "many:", skips_limit=200)
+    book = RuleBook(client, "many:", skips_limit=200)
     for first in range(0, 1000, 100):
         host = "http://h.example"
         book.add_skips([SkipReport(f"{host}/{n}", "r", f"{host}/", f"{host}/", n) for n in range(first, first + 100)])

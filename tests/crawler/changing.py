@@ -14,7 +14,7 @@ from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, unpack
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 HOST = "h.com"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 HOST = "example.com"
 

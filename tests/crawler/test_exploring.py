@@ -11,7 +11,7 @@ from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.skipping.exploring import Exploring
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 from tests.crawler.crawling import (
     ONE_BY_ONE,

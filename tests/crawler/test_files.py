@@ -11,7 +11,7 @@ from clusterd_crawler.page import content_identity
 from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.skipping.endings import may_show_file
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 from tests.crawler.crawling import REST, crawl, publish_rules, published, sid_rule
 from tests.crawler.site import Site, answer

@@ -15,7 +15,7 @@ from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.skipping.known_page import KnownPage, names_of, plain_names, plain_purpose
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 from tests.crawler.crawling import sid_rule
 

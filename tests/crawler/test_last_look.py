@@ -13,7 +13,7 @@ import pytest
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.skipping.exploring import LAST_LOOK
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 from tests.crawler.crawling import REST, SELDOM, at, crawl, publish_rules, published
 from tests.crawler.site import Site

@@ -9,8 +9,8 @@ import pytest
 from clusterd_crawler.crawling.pages.item_files import ItemFiles
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.skipping import leading
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.leading import LATEST
-from clusterd_crawler.skipping.skips import KnownPages
 from scrapy.http import HtmlResponse
 from scrapy.settings import Settings
 

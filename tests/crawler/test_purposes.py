@@ -11,7 +11,7 @@ from clusterd_crawler.crawling.requests.purposes import ALONE
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skipping.bearers import parse_names
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 from scrapy import Request
 from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor

@@ -9,8 +9,8 @@ import pytest
 from clusterd_crawler.message import Redirect
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.skipping import standing
+from clusterd_crawler.skipping.known_pages import LED_AT_ONCE, KnownPages
 from clusterd_crawler.skipping.redirects import HOPS, Redirects
-from clusterd_crawler.skipping.skips import LED_AT_ONCE, KnownPages
 from clusterd_crawler.skipping.standing import ALIKE
 from hypothesis import given
 from hypothesis import strategies as st

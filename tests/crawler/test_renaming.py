@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.renaming import SKIPS
 from clusterd_crawler.skipping.skip import Skip
-from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.skipping.trial_budget import MANY
 
 HOST = "h.com"

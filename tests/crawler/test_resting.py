@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skipping.bearers import parse_names
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.resting import SKIPS
 from clusterd_crawler.skipping.skip import Skip
-from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.skipping.trial_budget import MANY
 
 VIEW = Condition(Key(name="view"), "within", ("mobile",))

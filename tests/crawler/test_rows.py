@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.rows import GAP, KINDS, LONGEST, MIXED, ROW, TIMES, Rows
-from clusterd_crawler.skipping.skips import KnownPages
 
 from tests.crawler.made_rules import DROP_SID, HOST, rule_set
 

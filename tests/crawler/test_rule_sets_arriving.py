@@ -12,7 +12,7 @@ from clusterd_crawler import signals
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.kept import KeptOut
 from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 from tests.crawler.changing import HOST, Changing, drop, kept_out
 

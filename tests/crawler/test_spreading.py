@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.spreading import SKIPS, VALUES, Spreading
 
 HOST = "h.com"

@@ -6,7 +6,7 @@ import mmh3
 import pytest
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipping import traps
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.traps import OFTEN, REPEATED, RUN, WAITING, TrapGuard, family_of
 from clusterd_crawler.urls import parse
 

@@ -11,7 +11,7 @@ import pytest
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 HOST = "h.com"
 PAGES = 10_000

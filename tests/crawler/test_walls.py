@@ -8,7 +8,7 @@ from typing import Any
 
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.skipping.bearers import parse_names
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 from tests.crawler.crawling import REST, SELDOM, at, crawl, publish_rules, sid_rules
 from tests.crawler.made_rules import DROP_SID, HOST, rule, rule_set

@@ -15,7 +15,7 @@ from clusterd.services import open_services, process_pending, publish_sketches
 from clusterd_crawler.crawling.pages.nearly_equal import FEWEST
 from clusterd_crawler.page import sketch_page
 from clusterd_crawler.rules import Identity
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 from tests.crawler.crawling import ONE_BY_ONE, ROOT, Crawled, crawl
 from tests.crawler.site import html

@@ -20,7 +20,6 @@ import marshal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import groupby
-from pathlib import Path
 
 from clusterd_consumer.postings.judging import judge_many
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
@@ -43,7 +42,6 @@ def clusters(
     *,
     common: int | None = COMMON,
     scheme: Scheme = DEFAULT,
-    folder: Path | None = None,
     run: int = RUN,
     latest: int = LATEST,
     least: int = 1,
@@ -54,23 +52,21 @@ def clusters(
 
     Memory: what is being sorted, ``run`` entries at most or the URLs of one cluster, whatever the number of documents.
     """
-    with Collection(scheme, folder, run) as collection:
+    with Collection(scheme, run) as collection:
         collection.add(sketches)
         collection.number()
         graded = [policy for policy in policies if not policy.identical]
-        blocks = common_counts(collection.keys(), common, folder, run, latest=latest)
-        unions = iter(_join(collection, graded, blocks, folder))
+        blocks = common_counts(collection.keys(), common, run, latest=latest)
+        unions = iter(_join(collection, graded, blocks))
         for policy in policies:
             groups = collection.grouped(_naming(collection, policy, unions), least)
-            with closing(HeldBytes(folder)) as held, Entries(folder, run) as entries:
+            with closing(HeldBytes()) as held, Entries(run) as entries:
                 yield from largest_first(policy, groups, entries, held)
 
 
-def _join(
-    collection: Collection, policies: Sequence[Policy], blocks: Iterable[Block], folder: Path | None
-) -> list[Union]:
+def _join(collection: Collection, policies: Sequence[Policy], blocks: Iterable[Block]) -> list[Union]:
     """Phases two to four: return a union-find over contents for each policy."""
-    unions = [Union(len(collection), folder) for _ in policies]
+    unions = [Union(len(collection)) for _ in policies]
     for firsts, seconds, _ in blocks:
         pairs = zip(firsts.tolist(), seconds.tolist(), strict=True)
         for first, group in groupby(pairs, key=lambda pair: pair[0]):

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
@@ -35,19 +34,18 @@ LONG: Final = 500
 class Collection:
     """The current versions of a collection: URL → text → content, and each content's stored sketch."""
 
-    def __init__(self, scheme: Scheme, folder: Path | None, run: int) -> None:
+    def __init__(self, scheme: Scheme, run: int) -> None:
         self._scheme = scheme
-        self._folder = folder
         self._run = run
-        self._held = HeldBytes(folder)
+        self._held = HeldBytes()
         self._places: dict[bytes, tuple[int, int]] = {}
         #: URL, when it was fetched, its text's fingerprint, its number downwards; then what is known of the version.
-        self._versions = Entries(folder, run)
+        self._versions = Entries(run)
         self._taken = 0
         # Of each document, by number: its URL, where that lies; its profile, and where its stored sketch lies.
-        self._written = HeldBytes(folder)
-        self._urls = Records("QI", folder)
-        self._sketches = Records("BQI", folder)
+        self._written = HeldBytes()
+        self._urls = Records("QI")
+        self._sketches = Records("BQI")
         #: Of each document, by number, the first that has its text, and the first that has its content.
         self.texts = self.contents = Column(0).at
 
@@ -77,7 +75,7 @@ class Collection:
     def number(self) -> None:
         """Number the documents, and find what is the same; no version is taken after this."""
         self._places.clear()
-        with Entries(self._folder, self._run) as texts, Entries(self._folder, self._run) as contents:
+        with Entries(self._run) as texts, Entries(self._run) as contents:
             for _, versions in groupby(self._versions.ascending(), key=itemgetter(0)):
                 (latest,) = deque(versions, 1)
                 url, _, _, _, text, key, *sketch = latest
@@ -90,7 +88,7 @@ class Collection:
 
     def _firsts(self, named: Entries) -> memoryview:
         """Return of each document the first that has its name; given are ⟨name, document⟩."""
-        found = Column(len(self), self._folder).at
+        found = Column(len(self)).at
         before, first = None, 0
         for name, number in named.ascending():
             if name != before:
@@ -118,7 +116,7 @@ class Collection:
 
     def grouped(self, name: Callable[[int], int], least: int) -> Iterator[tuple[int, list[str]]]:
         """Yield the first document and all URLs of those that have one name, where these are ``least`` and more."""
-        with Sorter(self._folder, self._run) as named:
+        with Sorter(self._run) as named:
             for chunk in chunks(len(self)):
                 named.add(np.fromiter((name(number) << 32 | number for number in chunk), np.uint64, len(chunk)))
             for numbers in lists(named, least):

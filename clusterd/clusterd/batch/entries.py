@@ -13,7 +13,6 @@ from array import array
 from collections.abc import Iterator
 from heapq import merge
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final, Self
 
 from clusterd.batch.held_bytes import HeldBytes
@@ -30,11 +29,11 @@ Entry = tuple[Any, ...]
 class Entries:
     """Takes entries in any order, gives them back ascending."""
 
-    def __init__(self, folder: Path | None = None, run: int = RUN) -> None:
+    def __init__(self, run: int = RUN) -> None:
         self._run = min(run, RUN)
         self._waiting: list[Entry] = []
         self._size = 0
-        self._held = HeldBytes(folder)
+        self._held = HeldBytes()
         #: Of each run, where its blocks begin, and where the last ends.
         self._runs: list[array[int]] = []
 

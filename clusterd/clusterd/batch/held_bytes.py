@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import os
 import tempfile
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-def nameless(folder: Path | None) -> IO[bytes]:
+def nameless() -> IO[bytes]:
     """Return a file without a name, of which nothing is left behind, also where the process is killed."""
-    return tempfile.TemporaryFile(prefix="clusterd-batch-", dir=folder)
+    return tempfile.TemporaryFile(prefix="clusterd-batch-")
 
 
 class HeldBytes:
     """Byte strings by the place where they begin; more may be added at any time."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._file = nameless(folder)
+    def __init__(self) -> None:
+        self._file = nameless()
         #: Bytes in the file, where the next begins; and how many of them can be read.
         self.size = 0
         self._readable = 0

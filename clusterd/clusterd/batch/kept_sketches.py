@@ -8,7 +8,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Final, Self, overload
 
 from clusterd_crawler.sketch import StreamSketch
@@ -22,8 +21,8 @@ RECENT: Final = 4096
 class KeptSketches(Sequence[StreamSketch]):
     """Sketches by their numbers; more may be appended at any time."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._held = HeldBytes(folder)
+    def __init__(self) -> None:
+        self._held = HeldBytes()
         #: Where each begins in the file, and at the end where the next would.
         self._starts = array("Q", [0])
         #: Bytes of its values; behind them is its parity.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
-from pathlib import Path
 from struct import Struct
 from typing import Any, Final
 
@@ -28,8 +27,8 @@ def chunks(size: int) -> Iterator[range]:
 class Column:
     """A number of 32 bits for each of ``size`` documents, at first its own place."""
 
-    def __init__(self, size: int, folder: Path | None = None) -> None:
-        with nameless(folder) as file:
+    def __init__(self, size: int) -> None:
+        with nameless() as file:
             # Written before it is mapped: where the disk is full, only so an error says it.
             for chunk in chunks(size):
                 file.write(np.arange(chunk.start, chunk.stop, dtype=np.uint32).data)
@@ -42,9 +41,9 @@ class Column:
 class Records:
     """Rows of numbers by their places, of the kinds that `struct` knows by these letters."""
 
-    def __init__(self, kinds: str, folder: Path | None = None) -> None:
+    def __init__(self, kinds: str) -> None:
         self._packed = Struct(f"<{kinds}")
-        self._held = HeldBytes(folder)
+        self._held = HeldBytes()
 
     def __len__(self) -> int:
         return self._held.size // self._packed.size

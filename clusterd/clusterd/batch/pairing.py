@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations, product
-from pathlib import Path
 
 import numpy as np
 from clusterd_consumer.postings.keys import every_key
@@ -52,9 +51,9 @@ class Pair:
         return self.estimate.containment if containment else self.estimate.resemblance
 
 
-def ranked(found: Iterable[Pair], containment: bool = False, folder: Path | None = None) -> Iterator[Pair]:
+def ranked(found: Iterable[Pair], containment: bool = False) -> Iterator[Pair]:
     """Yield pairs, the most alike first. They are sorted on disk: of pages that a template fills there are millions."""
-    with Entries(folder) as entries:
+    with Entries() as entries:
         for place, pair in enumerate(found):
             entries.add((-pair.measure(containment), place, pair.a, pair.b, *pair.estimate))
         for _, _, a, b, *ratios in entries.ascending():
@@ -73,25 +72,24 @@ def pairs(
     *,
     again: Again | None = None,
     common: int | None = COMMON,
-    folder: Path | None = None,
 ) -> Iterator[Pair]:
     """Yield the pairs whose resemblance (or larger containment) is at least the threshold.
 
     Estimated; counted where the documents can be read ``again``.
     """
-    with KeptSketches(folder) as kept:
+    with KeptSketches() as kept:
         groups = _Groups(sketches, kept)
         if again is None:
-            found = _estimated(groups, groups.sharing(common, folder, threshold, containment, least=0))
+            found = _estimated(groups, groups.sharing(common, threshold, containment, least=0))
         else:
             if containment:
                 groups.look_beyond(again)
-            sharing = groups.sharing(common, folder, threshold, containment, least=threshold)
+            sharing = groups.sharing(common, threshold, containment, least=threshold)
             passed = array("Q")
             for first, second in sharing:
                 if _may_reach(groups.reading(first, second), threshold, containment):
                     passed.extend((first, second))
-            found = _counted(groups, passed, again, folder)
+            found = _counted(groups, passed, again)
         yield from (pair for pair in found if pair.measure(containment) >= threshold)
 
 
@@ -129,7 +127,7 @@ class _Groups:
             self._beyond[number] = np.union1d(known, held[sampled[at] == held])
 
     def sharing(
-        self, common: int | None, folder: Path | None, threshold: float, containment: bool, least: float
+        self, common: int | None, threshold: float, containment: bool, least: float
     ) -> Iterator[tuple[int, int]]:
         """Yield the groups that share a value, and so many that they may be as much alike as ``least``.
 
@@ -140,7 +138,7 @@ class _Groups:
         """
         sizes = np.array([len(sketch.values) // 8 for sketch in self.sketches])
         ignored: Counter[int] = Counter()
-        blocks = common_counts(enumerate(map(self._keys, range(len(sizes)))), common, folder, ignored=ignored)
+        blocks = common_counts(enumerate(map(self._keys, range(len(sizes)))), common, ignored=ignored)
         begun = next(blocks, None)  # from now on it is known what was ignored
         crowd = Crowd(self.sketches, self.profiles, ignored, threshold, containment, common or 0)
         unknown = np.zeros(len(sizes), np.int64)
@@ -187,7 +185,7 @@ def _estimated(groups: _Groups, sharing: Iterable[tuple[int, int]]) -> Iterator[
             yield Pair(a, b, found) if a < b else Pair(b, a, found.turned())
 
 
-def _counted(groups: _Groups, passed: Sequence[int], again: Again, folder: Path | None) -> Iterator[Pair]:
+def _counted(groups: _Groups, passed: Sequence[int], again: Again) -> Iterator[Pair]:
     """Count what passed the sieve, two groups after two, and the pairs within a group.
 
     By the whole sets of the texts that show them.
@@ -195,7 +193,7 @@ def _counted(groups: _Groups, passed: Sequence[int], again: Again, folder: Path 
     several = (n for n, members in enumerate(groups.members) if len({groups.texts[place] for place in members}) > 1)
     asked = set(passed)
     held = groups.unread(asked.union(several))
-    with ShingleSets(folder) as sets:
+    with ShingleSets() as sets:
         for place, sketch in again(sorted(held.values())) if held else ():
             if sketch.text != groups.texts[place]:
                 raise WrongInput(f"document {place + 1} is another at the second reading; let the file stay as it is")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -30,7 +29,6 @@ Block = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uin
 def common_counts(
     shingles: Iterable[tuple[int, Keys]],
     common: int | None = COMMON,
-    folder: Path | None = None,
     run: int = RUN,
     ignored: Counter[int] | None = None,
     latest: int = 0,
@@ -39,8 +37,8 @@ def common_counts(
 
     ``ignored`` counts the shingles of each document that were ignored, before the first block is yielded.
     """
-    with Sorter(folder, run) as pairs:
-        with Sorter(folder, run) as postings:
+    with Sorter(run) as pairs:
+        with Sorter(run) as postings:
             for number, words in shingles:
                 postings.add((np.unique(words).astype(np.uint64) << np.uint64(32)) + np.uint64(number))
             for documents in lists(postings, 2):

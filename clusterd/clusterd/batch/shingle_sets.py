@@ -6,7 +6,6 @@ A set is its distinct fingerprints, ascending, 8 bytes each, as a sketch that ke
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -19,8 +18,8 @@ from clusterd.batch.held_bytes import HeldBytes
 class ShingleSets:
     """Sets by number; all are put before one is asked for."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._held = HeldBytes(folder)
+    def __init__(self) -> None:
+        self._held = HeldBytes()
         self._places: dict[int, tuple[int, int]] = {}
 
     def __enter__(self) -> Self:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
@@ -35,15 +34,15 @@ BLOCK: Final = 65_536
 class Sorter:
     """Takes keys in any order, gives them back ascending, each once, with how often it came."""
 
-    def __init__(self, folder: Path | None = None, run: int = RUN) -> None:
+    def __init__(self, run: int = RUN) -> None:
         self._run = run
         self._waiting: list[Keys] = []
         #: The latest of what waits, not packed yet.
         self._loose: list[Keys] = []
         self._size = 0
         #: Keys and counts of the runs, one behind the other, and where each ends.
-        self._keys = HeldBytes(folder)
-        self._counts = HeldBytes(folder)
+        self._keys = HeldBytes()
+        self._counts = HeldBytes()
         self._ends = [0]
 
     def __enter__(self) -> Self:

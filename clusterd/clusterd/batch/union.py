@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from clusterd.batch.numbers import Column
 
@@ -11,8 +10,8 @@ from clusterd.batch.numbers import Column
 class Union:
     """Disjoint sets; a set is named by its smallest element."""
 
-    def __init__(self, size: int, folder: Path | None = None) -> None:
-        self._parent = Column(size, folder).at
+    def __init__(self, size: int) -> None:
+        self._parent = Column(size).at
 
     def find(self, node: int) -> int:
         """Return the smallest element of the node's set."""

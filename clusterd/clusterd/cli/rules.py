@@ -210,7 +210,7 @@ def changing(invocation: Invocation) -> Iterator[RuleService]:
 
 def explained(services: Services, book: RuleService, url: str) -> dict[str, Any]:
     """Return what the rules make of a URL: the crawl's own decision over all known good pages of its domain."""
-    from clusterd_crawler.skipping.skips import KnownPages
+    from clusterd_crawler.skipping.known_pages import KnownPages
     from clusterd_crawler.urls import canonical, host_of, registrable
 
     asked = canonical(url)

@@ -24,8 +24,8 @@ import mmh3
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import Identity, RuleSet
 from clusterd_crawler.skipping.bearers import parse_names
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.skip import Skip
-from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.urls import canonical, host_of, registrable
 
 from clusterd.learning.contract import Page

@@ -24,7 +24,7 @@ from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.urls import registrable
 
 from clusterd.clusters.contract import Version
-from clusterd.learning.rulebook.contract import RuleBook
+from clusterd.learning.rulebook.redis import RuleBook
 
 #: URL → its key.
 KeyOf = Callable[[str], str]

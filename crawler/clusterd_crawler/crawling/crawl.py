@@ -52,8 +52,8 @@ from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings, daemons_own
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.skip import Skip
-from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.subscribe.others_pages import OthersPages
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.urls import registrable

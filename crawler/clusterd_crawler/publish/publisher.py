@@ -126,12 +126,6 @@ class Publisher:
             self._surplus_changed.notify()
         return waiting == 1
 
-    def waiting(self) -> int:
-        """Return how many messages are on their way: in the queue, in flight, on the spool or on their way to it."""
-        with self._changed:
-            spooled = len(self._spool) if self._spool is not None else 0
-            return len(self._queue) + len(self._in_flight) + self._moving + spooled
-
     def close(self, timeout: float, unanswered: float | None = None) -> None:
         """Send what waits for at most ``timeout`` seconds, spool the rest. Blocks: not for the reactor's thread.
 

@@ -59,8 +59,6 @@ class Subscriber:
         self._closing = threading.Event()
         #: What was said to be lacking.
         self._told: set[str] = set()
-        #: Messages from the daemon that could not be decoded.
-        self.refused = 0
         #: Set when the feed has been reached for the first time, and when it had nothing more to say for a moment.
         self.connected = threading.Event()
         self.caught_up = threading.Event()
@@ -169,7 +167,7 @@ class Subscriber:
             with self._others_lock:
                 pages = self._others.arrived(named, block, host in self._met, now_ms())
         except MessageError as error:
-            self._refuse("block of known pages", error)
+            _refuse("block of known pages", error)
             return
         if pages:
             self._on_pages(pages)
@@ -179,7 +177,7 @@ class Subscriber:
         try:
             verdict = decode_verdict(news.value)
         except MessageError as error:
-            self._refuse("verdict", error)
+            _refuse("verdict", error)
             return
         if verdict.crawl == self._crawl:
             yield verdict
@@ -191,12 +189,12 @@ class Subscriber:
             if rules.host != host:
                 raise ValueError(f"rules of {rules.host} under the key of {host}")
         except (ValueError, TypeError, RecursionError, ClusterdError) as error:
-            self._refuse(f"rule set of {host}", error)
+            _refuse(f"rule set of {host}", error)
             return
         for mirrored in rules.led_to:
             self.meet(mirrored)
         self._on_rules(rules)
 
-    def _refuse(self, what: str, error: Exception) -> None:
-        self.refused += 1
-        logger.warning("A %s from the daemon cannot be read and is ignored: %s", what, error)
+
+def _refuse(what: str, error: Exception) -> None:
+    logger.warning("A %s from the daemon cannot be read and is ignored: %s", what, error)

@@ -73,10 +73,10 @@ def urls() -> Iterator[str]:
         yield f"https://{HOST}/a{query}"
 
 
-def groups(process: Process) -> set[frozenset[str]]:
-    """Return which URLs are one, as Scrapy's fingerprint sees it: an empty path is the root."""
+def groups(process: Process, every: Iterable[str] | None = None) -> set[frozenset[str]]:
+    """Return which of these URLs (of `urls`) are one, as Scrapy's fingerprint sees it: an empty path is the root."""
     found: dict[str, set[str]] = defaultdict(set)
-    for url in urls():
+    for url in urls() if every is None else every:
         result = process(url)
         found[result + "/" if result.count("/") == 2 and "?" not in result else result].add(url)
     return {frozenset(group) for group in found.values()}

@@ -13,13 +13,23 @@ from tests.crawler.made_rules import key_under
 HOST = "example.com"
 
 
+def learned_of(host: str, pages: Iterable[tuple[str, int]]) -> RuleSet:
+    """Return the rules that a host's learner makes of (URL, content), learning once at the end."""
+    learner = Learner(host)
+    learner.observe(Page(url, content) for url, content in pages)
+    return learner.learn(1) or RuleSet(host, 0, ())
+
+
 def learned(paths: Iterable[tuple[str, int]]) -> RuleSet:
-    """Return the rules that a learner makes of (path, content), learning once at the end."""
-    learner = Learner(HOST)
-    learner.observe(Page(f"http://{HOST}/{path}", content) for path, content in paths)
-    return learner.learn(1) or RuleSet(HOST, 0, ())
+    """Return the rules that are learned of (path, content)."""
+    return learned_of(HOST, ((f"http://{HOST}/{path}", content) for path, content in paths))
 
 
 def key(rules: RuleSet, path: str) -> str:
     """Return the key of a path."""
     return key_under(rules, f"http://{HOST}/{path}")[0]
+
+
+def same(rules: RuleSet, first: str, second: str) -> bool:
+    """Say whether two paths have one key."""
+    return key(rules, first) == key(rules, second)

@@ -10,7 +10,7 @@ from clusterd.learning.families.exhausted import MANY, RUN
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import Rule
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 
 HOST = "http://forum.example"
 TOPICS = 20

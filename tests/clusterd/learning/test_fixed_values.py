@@ -10,6 +10,7 @@ from clusterd.learning.replay import CrawlRow, Replay
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import parse
 
+from tests.clusterd.learning.one_host import learned_of
 from tests.crawler.made_rules import key_under
 
 HOST = "http://h.com"
@@ -26,9 +27,7 @@ def listings(folders: int) -> list[tuple[str, int]]:
 
 
 def learned(crawl: list[tuple[str, int]]) -> RuleSet:
-    learner = Learner("h.com")
-    learner.observe(Page(url, content) for url, content in crawl)
-    return learner.learn(1) or RuleSet("h.com", 0, ())
+    return learned_of("h.com", crawl)
 
 
 def test_values_that_hold_only_together_are_dropped_together() -> None:

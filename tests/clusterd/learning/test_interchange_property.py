@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from duplicate_url_discarder.url_canonicalizer import UrlCanonicalizer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.clusterd.learning.discarding import groups
 from tests.crawler.made_rules import key_under
 
 HOST = "shop.example.com"
@@ -101,15 +101,6 @@ edits = st.sampled_from(
 )
 
 
-def groups(process: Callable[[str], str]) -> set[frozenset[str]]:
-    """Return which URLs are one, as Scrapy's fingerprint sees it: an empty path is the root."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for url in URLS:
-        result = process(url)
-        found[result + "/" if result.count("/") == 2 and "?" not in result else result].add(url)
-    return {frozenset(group) for group in found.values()}
-
-
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(path, max_size=3), st.lists(query, max_size=3), edits)
 def test_what_is_exported_is_the_same_there(
@@ -126,4 +117,4 @@ def test_what_is_exported_is_the_same_there(
         file.write_text(text, encoding="utf-8")
         there = UrlCanonicalizer([file]).process_url
     rules = RuleSet(HOST, 1, (rule,))
-    assert groups(there) == groups(lambda url: key_under(rules, url)[0])
+    assert groups(there, URLS) == groups(lambda url: key_under(rules, url)[0], URLS)

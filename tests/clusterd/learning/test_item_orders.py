@@ -5,16 +5,10 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
-from clusterd_crawler.rules import RuleSet
 
-from tests.clusterd.learning.one_host import key, learned
+from tests.clusterd.learning.one_host import learned, same
 
 COLOURS = ("blue", "gold", "green", "grey", "lime", "pink", "red", "rose", "teal", "white")
-
-
-def same(rules: RuleSet, first: str, second: str) -> bool:
-    """Say whether two paths have one key."""
-    return key(rules, first) == key(rules, second)
 
 
 def lists(form: str, separator: str, *, ordered: bool = False) -> list[tuple[str, int]]:

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable
 from itertools import count, product
 
 import numpy as np
-from clusterd.learning.contract import Page
 from clusterd.learning.evidence.columns import Evidence
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE, EACH, TRIALS
 from clusterd.learning.families.one_page import FAMILY, families
-from clusterd.learning.learner import Learner
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import canonical, parse
 
+from tests.clusterd.learning.one_host import learned_of
 from tests.crawler.made_rules import key_under
 
 Crawl = list[tuple[str, int]]
@@ -37,9 +36,7 @@ def by_combination(space: str, tab: str, number: int) -> int:
 
 
 def learned(crawl: Crawl) -> RuleSet:
-    learner = Learner("h.com")
-    learner.observe([Page(f"http://h.com{path}", content) for path, content in crawl])
-    return learner.learn(1) or RuleSet("h.com", 0, ())
+    return learned_of("h.com", ((f"http://h.com{path}", content) for path, content in crawl))
 
 
 def proposed(crawl: Crawl) -> int:

@@ -12,7 +12,7 @@ from clusterd.learning.mirrors import MirrorLearner
 from clusterd.learning.replay import CrawlRow, replay
 from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.urls import site_of
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from clusterd.learning.rulebook.contract import Evidence, RuleBook
+from clusterd.learning.rulebook.contract import Evidence
 from clusterd.learning.rulebook.groups import Groups
 from clusterd.learning.rulebook.recall import Recall
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch, StreamSketch
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
+
+from tests.clusterd.made_up_rules import offered_set
 
 DOMAIN = "example.com"
 WWW = f"http://www.{DOMAIN}"
@@ -35,7 +38,7 @@ def decider(book: RuleBook) -> KnownPages:
     """Return a crawl's decider with what the book offers to it."""
     known = KnownPages(explore=0)
     for host in (DOMAIN, f"www.{DOMAIN}"):
-        offered = book.offered(host)
+        offered = offered_set(book, host)
         known.load(RuleSet(host, 0, ()) if offered is None else rule_set_from_json(rule_set_to_json(offered)))
     return known
 
@@ -198,7 +201,7 @@ def test_a_host_that_copies_another_domain_changes_nothing_there(book: RuleBook)
 
     known = KnownPages(explore=0)
     for host in ("victim.org", "evil.net", "victim.org.evil.net"):
-        offered = book.offered(host)
+        offered = offered_set(book, host)
         if offered is not None:
             known.load(offered)
     known.fetched("http://evil.net/docs/new", 1)

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.rules import RuleSet
 
-from tests.clusterd.learning.one_host import key, learned
+from tests.clusterd.learning.one_host import learned, same
 
 #: What stands behind the path of a page, and the part of its content that it shows.
 Rest = list[tuple[str, object]]
-
-
-def same(rules: RuleSet, first: str, second: str) -> bool:
-    """Say whether two paths have one key."""
-    return key(rules, first) == key(rules, second)
 
 
 def pages(count: int, rests: Rest, path: str = "item/{}") -> list[tuple[str, int]]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from clusterd.learning.contract import Page
-from clusterd.learning.learner import Learner
 from clusterd_crawler.rules import RuleSet
 
+from tests.clusterd.learning.one_host import learned_of
 from tests.crawler.made_rules import key_under
 
 HOST = "http://w.com"
@@ -24,9 +23,7 @@ def wiki(pages: int, both: int) -> list[tuple[str, int]]:
 
 
 def learned(pages: list[tuple[str, int]]) -> RuleSet:
-    learner = Learner("w.com")
-    learner.observe([Page(HOST + url, content) for url, content in pages])
-    return learner.learn(1) or RuleSet("w.com", 0, ())
+    return learned_of("w.com", ((HOST + url, content) for url, content in pages))
 
 
 def test_a_title_in_the_query_is_the_one_in_the_path() -> None:

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.skipping.exploring import Exploring
 
-from tests.clusterd.learning.one_host import HOST, key, learned
-
-
-def same(rules: RuleSet, first: str, second: str) -> bool:
-    """Say whether two paths have one key."""
-    return key(rules, first) == key(rules, second)
+from tests.clusterd.learning.one_host import HOST, learned, same
 
 
 def titles(pages: int, folder: str = "p/", delimiter: str = "-", rest: str = "") -> list[tuple[str, int]]:

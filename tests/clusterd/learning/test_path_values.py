@@ -6,14 +6,8 @@ import random
 
 import pytest
 from clusterd.learning.replay import CrawlRow, Replay
-from clusterd_crawler.rules import RuleSet
 
-from tests.clusterd.learning.one_host import HOST, key, learned
-
-
-def same(rules: RuleSet, first: str, second: str) -> bool:
-    """Say whether two paths have one key."""
-    return key(rules, first) == key(rules, second)
+from tests.clusterd.learning.one_host import HOST, learned, same
 
 
 @pytest.mark.parametrize(

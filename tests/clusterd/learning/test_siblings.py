@@ -15,7 +15,7 @@ from tests.clusterd.learning.one_host import key, learned
 
 
 def record(agreed: int, differed: int) -> Outcome:
-    return Outcome(NO_OUTCOME.rows, NO_OUTCOME.good, NO_OUTCOME.group, NO_OUTCOME.content, agreed, differed, agreed)
+    return Outcome(NO_OUTCOME.rows, NO_OUTCOME.good, NO_OUTCOME.group, NO_OUTCOME.content, agreed, differed)
 
 
 @pytest.mark.parametrize(("agreed", "differed"), [(1, 0), (38, 0), (48, 1), (300, 3)])

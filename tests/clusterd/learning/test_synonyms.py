@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.rules import RuleSet
 
-from tests.clusterd.learning.one_host import key, learned
-
-
-def same(rules: RuleSet, first: str, second: str) -> bool:
-    """Say whether two paths have one key."""
-    return key(rules, first) == key(rules, second)
+from tests.clusterd.learning.one_host import learned, same
 
 
 @pytest.mark.parametrize(("one", "other"), [("id", "ID"), ("p", "page_id"), ("article", "a")])

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from clusterd.learning.contract import Page
 from clusterd.learning.edits.edit import Drop
 from clusterd.learning.evidence.columns import Evidence
 from clusterd.learning.evidence.snapshot import Snapshot
-from clusterd.learning.learner import Learner
 from clusterd.learning.trials.contexts import refine
 from clusterd.learning.trials.tried_together import chosen, lets_through
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import parse
 
+from tests.clusterd.learning.one_host import learned_of
 from tests.crawler.made_rules import key_under
 
 HOST = "http://git.example"
 
 
 def learned(pages: list[tuple[str, int]]) -> RuleSet:
-    learner = Learner("git.example")
-    learner.observe([Page(HOST + url, content) for url, content in pages])
-    return learner.learn(1) or RuleSet("git.example", 0, ())
+    return learned_of("git.example", ((HOST + url, content) for url, content in pages))
 
 
 def repository(files: int) -> list[tuple[str, int]]:

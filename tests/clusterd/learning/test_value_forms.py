@@ -7,6 +7,7 @@ from clusterd.learning.families.value_forms import EACH
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rules import RuleSet
 
+from tests.clusterd.learning.one_host import learned_of
 from tests.crawler.made_rules import key_under
 
 HOST = "http://rt.example"
@@ -14,9 +15,7 @@ WORDS = ("RefersTo", "DependsOn", "MemberOf")
 
 
 def learned(values: list[str]) -> RuleSet:
-    learner = Learner("rt.example")
-    learner.observe([Page(f"{HOST}/Results.html?Query={value}", 7) for value in values])
-    return learner.learn(1) or RuleSet("rt.example", 0, ())
+    return learned_of("rt.example", ((f"{HOST}/Results.html?Query={value}", 7) for value in values))
 
 
 def known(rules: RuleSet, value: str) -> bool:

@@ -177,5 +177,5 @@ def _proposal(
     good = ~novel[kept]
     agreed = int(good.sum())
     # In groups of one content: the pairs that the rule shows are pages that show the same.
-    outcome = Outcome(kept, good, shown.astype(np.int64), shown, agreed, len(kept) - agreed, agreed)
+    outcome = Outcome(kept, good, shown.astype(np.int64), shown, agreed, len(kept) - agreed)
     return Proposal(Exhausted(crawl), snapshot.flags(members), conditions, outcome, lower_bound(agreed, len(kept)))

@@ -90,7 +90,7 @@ def joint(
     shown = snapshot.content[rows[kept]]
     if agreed < ALONE and _units(shown, group) < TRIALS and not _are_walls(snapshot, rows, shown, dropped):
         return None
-    outcome = Outcome(rows[kept], np.ones(len(kept), np.bool_), group, shown, agreed, 0, agreed)
+    outcome = Outcome(rows[kept], np.ones(len(kept), np.bool_), group, shown, agreed, 0)
     allowed = tuple((key, distinct(combinations[at][chosen])) for at, key in enumerate(few))
     inside = np.ones(len(rows), np.bool_)
     for key, texts in allowed:

@@ -147,7 +147,7 @@ def one_page(snapshot: Snapshot, members: Rows, fewest: int = FAMILY) -> Outcome
         if len(rows) < fewest:
             return None
     agreed = int(good.sum())
-    return Outcome(rows, good, np.zeros(len(rows), np.int64), shown, agreed - 1, len(rows) - agreed, agreed - 1)
+    return Outcome(rows, good, np.zeros(len(rows), np.int64), shown, agreed - 1, len(rows) - agreed)
 
 
 def _beside(seen: Rows, good: Flags, fewest: int) -> Flags:

@@ -104,7 +104,7 @@ def _by_folder(snapshot: Snapshot, folders: list[Rows]) -> tuple[Rows, Outcome |
     rows, good, content = (
         np.concatenate([getattr(found, name) for found in outcomes]) for name in ("rows", "good", "content")
     )
-    return np.concatenate([members for members, _ in clean]), Outcome(rows, good, group, content, agreed, 0, agreed)
+    return np.concatenate([members for members, _ in clean]), Outcome(rows, good, group, content, agreed, 0)
 
 
 def _of_one_component(snapshot: Snapshot, query: Hashes, large: Rows) -> Iterator[tuple[Rows, int]]:

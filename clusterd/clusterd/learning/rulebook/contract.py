@@ -1,4 +1,4 @@
-"""The contract of the rule book: evidence, rules with their history, skips. It is on Redis (`redis`).
+"""What the rule book holds: evidence, rules with their history, skips. It is on Redis (`redis.RuleBook`).
 
 Everything is kept per host and one host's pages reach nothing of another's, but for mirrors within one registrable
 domain (`groups`). Every write may be repeated after a crash (at-least-once delivery): pages seen again replace what was
@@ -8,11 +8,10 @@ that change it at once the second looks again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
-from clusterd_crawler.message import SkipReport
 from clusterd_crawler.rules import Rule, RuleSet, State
 
 from clusterd.learning.contract import Page
@@ -99,129 +98,3 @@ class Evidence:
     was_cut: bool = True
     #: Version of the host's rules at that moment; None where none were saved (`RuleBook.load` would be empty).
     version: int | None = None
-
-
-class RuleBook(Protocol):
-    """Where evidence, rules and skips are kept. Client-library errors leave as `errors.Unreachable`."""
-
-    def add_pages(self, pages: Mapping[str, Sequence[Page]]) -> None:
-        """Append to the evidence of hosts (host → pages) and mark the hosts as changed."""
-        ...
-
-    def evidence(self, host: str, after: str = "") -> Evidence:
-        """Return what was added after a mark (all, where the mark is empty or the log was rewritten since)."""
-        ...
-
-    def grown(self, marks: Mapping[str, str]) -> list[str]:
-        """Return the hosts whose evidence is another than at these marks (host → mark), in one round trip."""
-        ...
-
-    def rewrite(self, host: str, upto: str, pages: Sequence[Page], gone: Mapping[str, bytes] | None = None) -> str:
-        """Put ``pages`` in the place of the log up to a mark; return the mark after them.
-
-        ``gone``: what crawls have met on pages that these lack (`met.cut_contents`), which is kept of them. Empty, with
-        nothing done, where another has rewritten the log since.
-        """
-        ...
-
-    def met(self, host: str) -> dict[str, list[bytes]]:
-        """Return what crawls have met on pages that were cut from the log, part by part.
-
-        It is kept up to `met.BYTES`, of the crawls of which pages were cut last; of one before them a part is empty.
-        """
-        ...
-
-    def shared(self, host: str) -> int:
-        """Return up to which fetch time (Unix ms) the host's pages were published to the crawls, 0 where none were."""
-        ...
-
-    def note_shared(self, host: str, upto: int) -> None:
-        """Note up to which fetch time the host's pages have been published."""
-        ...
-
-    def changed(self) -> dict[str, int]:
-        """Return the hosts with evidence that no learner has looked at, and how many pages of it each has."""
-        ...
-
-    def looked_at(self, host: str, pages: int) -> None:
-        """Take so many pages off what is `changed` of a host, and the host where none is left."""
-        ...
-
-    def lease(self, host: str, owner: str, seconds: float) -> bool:
-        """Take or prolong the sole right to learn a host; False while another owner has it."""
-        ...
-
-    def release(self, host: str, owner: str) -> None:
-        """Give a lease back; nothing happens where it is another's by now."""
-        ...
-
-    def load(self, host: str) -> HostRules:
-        """Return what the book holds of a host's rules (`HostRules.empty` where nothing)."""
-        ...
-
-    def entries(self, hosts: Sequence[str]) -> Iterator[Entry]:
-        """Yield every entry of these hosts, host by host, many hosts in a round trip."""
-        ...
-
-    def version(self, host: str) -> int:
-        """Return the version of a host's rules, 0 where there are none."""
-        ...
-
-    def versions(self, hosts: Sequence[str]) -> list[int]:
-        """Return the version of each host's rules, at once."""
-        ...
-
-    def save(self, state: HostRules, before: HostRules) -> bool:
-        """Store a host's rules where nobody has saved any since ``before`` was loaded; False where somebody has.
-
-        The version stays where nothing that is published changed, and rises where the crawlers must be told (`turns`).
-        """
-        ...
-
-    def note_site(self, group: str, site: str) -> None:
-        """Note that a group (a registrable domain) has a site (scheme and host)."""
-        ...
-
-    def sites(self, group: str) -> list[str]:
-        """Return the sites of a group, sorted."""
-        ...
-
-    def site_counts(self, groups: Sequence[str]) -> list[int]:
-        """Return how many sites each group has, in one round trip."""
-        ...
-
-    def offered(self, host: str) -> RuleSet | None:
-        """Return the rule set that crawlers would load now."""
-        ...
-
-    def offer(self, rules: RuleSet) -> None:
-        """Put a rule set where crawlers load it from at their start, unless a later version lies there already."""
-        ...
-
-    def note_announced(self, host: str, version: int) -> None:
-        """Note that a version of a host's rules has arrived in the log."""
-        ...
-
-    def announced(self, host: str) -> int:
-        """Return the version of a host's rules that is known to have arrived in the log, 0 where none is."""
-        ...
-
-    def hosts(self) -> list[str]:
-        """Return the hosts of which rules are known, retired ones included, sorted."""
-        ...
-
-    def host_of(self, rule: str) -> str | None:
-        """Return the host of a rule id."""
-        ...
-
-    def add_skips(self, reports: Sequence[SkipReport]) -> int:
-        """Log and count skips, each once however often it is delivered; return how many were new."""
-        ...
-
-    def skips(self, rule: str = "") -> Iterator[SkipReport]:
-        """Yield the skips that can still be listed, in the order in which they arrived (of one rule)."""
-        ...
-
-    def skip_counts(self) -> dict[str, int]:
-        """Return the number of skips by rule since the beginning; no bound ever drops one."""
-        ...

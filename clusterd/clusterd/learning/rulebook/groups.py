@@ -18,8 +18,8 @@ from clusterd_crawler.rules import Identity
 from clusterd_crawler.urls import beyond_site, hash_of, host_of, registrable, site_of
 
 from clusterd.learning.contract import PAGES, SITES, Page
-from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.recall import Recall, Recalls, group_learner
+from clusterd.learning.rulebook.redis import RuleBook
 
 #: Groups whose sites a worker remembers, so that the book is asked once a site.
 REMEMBERED: Final = 100_000

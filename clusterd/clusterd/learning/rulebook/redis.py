@@ -61,20 +61,24 @@ Answer = TypeVar("Answer")
 
 
 def _asked(
-    question: Callable[Concatenate[RedisRuleBook, Given], Answer],
-) -> Callable[Concatenate[RedisRuleBook, Given], Answer]:
-    """Let a question be asked as the book is told to (`RedisRuleBook.insist`)."""
+    question: Callable[Concatenate[RuleBook, Given], Answer],
+) -> Callable[Concatenate[RuleBook, Given], Answer]:
+    """Let a question be asked as the book is told to (`RuleBook.insist`)."""
     once_asked = translated()(question)
 
     @wraps(question)
-    def asked(book: RedisRuleBook, /, *given: Given.args, **named: Given.kwargs) -> Answer:
+    def asked(book: RuleBook, /, *given: Given.args, **named: Given.kwargs) -> Answer:
         return book.insist(lambda: once_asked(book, *given, **named))
 
     return asked
 
 
-class RedisRuleBook:
-    """Safe with many workers: every change is one script, or appends."""
+class RuleBook:
+    """Where evidence, rules and skips are kept. Client-library errors leave as `errors.Unreachable`.
+
+    Safe with many workers: every change is one script, or appends, and may be repeated after a crash (at-least-once
+    delivery).
+    """
 
     def __init__(self, client: Client, prefix: str, *, skips_limit: int = SKIPS_LIMIT, insist: Insist = once) -> None:
         """``insist``: how what changes nothing is asked; what was asked for in parts, from the beginning."""
@@ -99,7 +103,7 @@ class RedisRuleBook:
 
     @translated()
     def add_pages(self, pages: Mapping[str, Sequence[Page]]) -> None:
-        """Append to the evidence of hosts."""
+        """Append to the evidence of hosts (host → pages) and mark the hosts as changed."""
         if not pages:
             return
         pipe = self._client.pipeline(transaction=False)
@@ -115,7 +119,10 @@ class RedisRuleBook:
 
     @_asked
     def evidence(self, host: str, after: str = "") -> Evidence:
-        """Return what was added after a mark, which is ``generation:blocks:pages``."""
+        """Return what was added after a mark (all, where the mark is empty or the log was rewritten since).
+
+        A mark is ``generation:blocks:pages``.
+        """
         generation, _, rest = after.partition(":")
         start = rest.partition(":")[0] or "0"
         keys = [self._key(host, kind) for kind in ("log", "meta", "met", "book")]
@@ -127,7 +134,7 @@ class RedisRuleBook:
 
     @_asked
     def grown(self, marks: Mapping[str, str]) -> list[str]:
-        """Return the hosts whose logs have another generation, or other pages, than these marks."""
+        """Return the hosts whose evidence is another than at these marks (host → mark), in one round trip."""
         pipe = self._client.pipeline(transaction=False)
         for host in marks:
             pipe.hmget(self._key(host, "meta"), "generation", "pages")
@@ -136,7 +143,11 @@ class RedisRuleBook:
 
     @translated()
     def rewrite(self, host: str, upto: str, pages: Sequence[Page], gone: Mapping[str, bytes] | None = None) -> str:
-        """Put ``pages`` in the place of the log up to a mark."""
+        """Put ``pages`` in the place of the log up to a mark; return the mark after them.
+
+        ``gone``: what crawls have met on pages that these lack (`met.cut_contents`), which is kept of them. Empty, with
+        nothing done, where another has rewritten the log since.
+        """
         generation, replaced_blocks, replaced_pages = upto.split(":")
         blocks = [pack(pages[start : start + BLOCK_PAGES]) for start in range(0, len(pages), BLOCK_PAGES)]
         keys = (self._key(host, "log"), self._key(host, "meta"), self._key(host, "met"))
@@ -167,7 +178,10 @@ class RedisRuleBook:
 
     @_asked
     def met(self, host: str) -> dict[str, list[bytes]]:
-        """Return what crawls have met on pages that were cut from the log."""
+        """Return what crawls have met on pages that were cut from the log, part by part.
+
+        It is kept up to `met.BYTES`, of the crawls of which pages were cut last; of one before them a part is empty.
+        """
         found: dict[str, list[bytes]] = {}
         for name, contents in self._client.hgetall(self._key(host, "met")).items():
             found.setdefault(name.partition(b":")[2].decode(), []).append(contents)
@@ -175,7 +189,7 @@ class RedisRuleBook:
 
     @_asked
     def shared(self, host: str) -> int:
-        """Return up to which fetch time the host's pages were published."""
+        """Return up to which fetch time (Unix ms) the host's pages were published to the crawls, 0 where none were."""
         return int(self._client.hget(self._key(host, "meta"), "shared") or 0)
 
     @translated()
@@ -185,35 +199,35 @@ class RedisRuleBook:
 
     @_asked
     def changed(self) -> dict[str, int]:
-        """Return the hosts with evidence that no learner has looked at."""
+        """Return the hosts with evidence that no learner has looked at, and how many pages of it each has."""
         found = self._client.hscan_iter(f"{self._prefix}rb:changed", count=PAGE)
         return {host.decode(): int(pages) for host, pages in found}
 
     @translated()
     def looked_at(self, host: str, pages: int) -> None:
-        """Take so many pages off what is `changed` of a host."""
+        """Take so many pages off what is `changed` of a host, and the host where none is left."""
         self._run("looked_at", (f"{self._prefix}rb:changed",), host, pages)
 
     @translated()
     def lease(self, host: str, owner: str, seconds: float) -> bool:
-        """Take or prolong the sole right to learn a host."""
+        """Take or prolong the sole right to learn a host; False while another owner has it."""
         return bool(self._run("lease", (self._key(host, "lease"),), owner, max(1, int(seconds * 1000))))
 
     @translated()
     def release(self, host: str, owner: str) -> None:
-        """Give a lease back."""
+        """Give a lease back; nothing happens where it is another's by now."""
         self._run("lease", (self._key(host, "lease"),), owner, 0)
 
     @_asked
     def load(self, host: str) -> HostRules:
-        """Return what the book holds of a host's rules."""
+        """Return what the book holds of a host's rules (`HostRules.empty` where nothing)."""
         rules, entries, revision = self._client.hmget(self._key(host, "book"), "rules", "entries", "revision")
         if rules is None:
             return HostRules.empty(host)
         return HostRules(rules_from_bytes(rules), entries_from_bytes(entries), int(revision or 0))
 
     def entries(self, hosts: Sequence[str]) -> Iterator[Entry]:
-        """Yield every entry of these hosts, host by host."""
+        """Yield every entry of these hosts, host by host, many hosts in a round trip."""
         for start in range(0, len(hosts), HOSTS):
             for packed in self._of_books(hosts[start : start + HOSTS], "entries"):
                 if packed is not None:
@@ -221,11 +235,11 @@ class RedisRuleBook:
 
     @_asked
     def version(self, host: str) -> int:
-        """Return the version of a host's rules."""
+        """Return the version of a host's rules, 0 where there are none."""
         return int(self._client.hget(self._key(host, "book"), "version") or 0)
 
     def versions(self, hosts: Sequence[str]) -> list[int]:
-        """Return the version of each host's rules."""
+        """Return the version of each host's rules, at once."""
         return [int(version or 0) for version in self._of_books(hosts, "version")]
 
     @_asked
@@ -239,8 +253,9 @@ class RedisRuleBook:
 
     @translated()
     def save(self, state: HostRules, before: HostRules) -> bool:
-        """Store a host's rules where nobody has saved any since ``before`` was loaded.
+        """Store a host's rules where nobody has saved any since ``before`` was loaded; False where somebody has.
 
+        The version stays where nothing that is published changed, and rises where the crawlers must be told (`turns`).
         Ids are added first and taken away last: a crash in between leaves ids too many, which the next save repeats.
         """
         host, ids = state.rules.host, f"{self._prefix}rb:ids"
@@ -257,33 +272,27 @@ class RedisRuleBook:
 
     @translated()
     def offer(self, rules: RuleSet) -> None:
-        """Put a rule set where crawlers load it from at their start."""
+        """Put a rule set where crawlers load it from at their start, unless a later version lies there already."""
         self._run("offer", (f"{self._prefix}rules",), rules.host, rules.version, rules_to_bytes(rules))
 
     @translated()
     def note_site(self, group: str, site: str) -> None:
-        """Note that a group has a site."""
+        """Note that a group (a registrable domain) has a site (scheme and host)."""
         self._client.sadd(self._key(group, "sites"), site)
 
     @_asked
     def sites(self, group: str) -> list[str]:
-        """Return the sites of a group."""
+        """Return the sites of a group, sorted."""
         return sorted(site.decode() for site in self._client.smembers(self._key(group, "sites")))
 
     @_asked
     def site_counts(self, groups: Sequence[str]) -> list[int]:
-        """Return how many sites each group has."""
+        """Return how many sites each group has, in one round trip."""
         pipe = self._client.pipeline(transaction=False)
         for group in groups:
             pipe.scard(self._key(group, "sites"))
         counts: list[int] = pipe.execute()
         return counts
-
-    @_asked
-    def offered(self, host: str) -> RuleSet | None:
-        """Return the rule set that crawlers would load now."""
-        found = self._client.hget(f"{self._prefix}rules", host)
-        return None if found is None else rules_from_bytes(found)
 
     @translated()
     def note_announced(self, host: str, version: int) -> None:
@@ -292,12 +301,12 @@ class RedisRuleBook:
 
     @_asked
     def announced(self, host: str) -> int:
-        """Return the version of a host's rules that is known to have arrived in the log."""
+        """Return the version of a host's rules that is known to have arrived in the log, 0 where none is."""
         return int(self._client.hget(self._key(host, "book"), "announced") or 0)
 
     @_asked
     def hosts(self) -> list[str]:
-        """Return the hosts of which rules are known."""
+        """Return the hosts of which rules are known, retired ones included, sorted."""
         found = self._client.hscan_iter(f"{self._prefix}rb:ids", count=PAGE)
         return sorted({host.decode() for _, host in found})
 
@@ -309,7 +318,7 @@ class RedisRuleBook:
 
     @translated()
     def add_skips(self, reports: Sequence[SkipReport]) -> int:
-        """Log and count skips, each once."""
+        """Log and count skips, each once however often it is delivered; return how many were new."""
         keys = [self._skip_key(kind) for kind in ("log", "counts", "seen", "before")]
         new = 0
         for start in range(0, len(reports), PAGE):
@@ -321,7 +330,7 @@ class RedisRuleBook:
         return new
 
     def skips(self, rule: str = "") -> Iterator[SkipReport]:
-        """Yield the skips that can still be listed, in the order in which they arrived."""
+        """Yield the skips that can still be listed, in the order in which they arrived (of one rule)."""
         start, name = b"-", rule.encode()
         while entries := self._skip_entries(start):
             start = b"(" + entries[-1][0]
@@ -341,7 +350,7 @@ class RedisRuleBook:
 
     @_asked
     def skip_counts(self) -> dict[str, int]:
-        """Return the number of skips by rule since the beginning."""
+        """Return the number of skips by rule since the beginning; no bound ever drops one."""
         counts = self._client.hscan_iter(self._skip_key("counts"), count=PAGE)
         return {rule.decode(): int(count) for rule, count in counts}
 

@@ -23,8 +23,8 @@ from clusterd_crawler.rule_language.json_form import version_of
 from clusterd_crawler.rules import RuleSet
 
 from clusterd.learning.rulebook import turns
-from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.entries import rules_from_bytes
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,9 @@ from clusterd_crawler import topics
 from clusterd_crawler.errors import ClusterdError
 from clusterd_crawler.rules import RuleSet
 
-from clusterd.learning.rulebook.contract import HostRules, RuleBook
+from clusterd.learning.rulebook.contract import HostRules
 from clusterd.learning.rulebook.entries import rules_to_bytes
+from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.sharing import Publish
 
 log = logging.getLogger(__name__)

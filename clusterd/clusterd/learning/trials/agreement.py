@@ -57,10 +57,9 @@ class Outcome:
     good: Flags
     group: Rows
     content: Rows
-    #: Units that agree; contents beyond each group's own, over all groups; agreeing pages beyond each group's first.
+    #: Units that agree; contents beyond each group's own, over all groups.
     agreed: int
     differed: int
-    pages: int
 
     @property
     def share(self) -> float:
@@ -70,7 +69,7 @@ class Outcome:
 
 _ONE: Final = np.ones(1, np.bool_)
 _NOTHING: Final = np.zeros(0, np.int64)
-NO_OUTCOME: Final = Outcome(_NOTHING, np.zeros(0, np.bool_), _NOTHING, _NOTHING, 0, 0, 0)
+NO_OUTCOME: Final = Outcome(_NOTHING, np.zeros(0, np.bool_), _NOTHING, _NOTHING, 0, 0)
 
 
 def judge(
@@ -90,8 +89,7 @@ def judge(
     contents = found.wanted[agreeing]
     agreed = len(contents) if by_group else int(_units(contents, found.pages[agreeing])[1].sum())
     differed = int(found.differed.sum())
-    pages = int(np.maximum(found.pages - 1, 0).sum())
-    return Outcome(found.rows, found.good, found.group, found.shown, agreed, differed, pages)
+    return Outcome(found.rows, found.good, found.group, found.shown, agreed, differed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Of every key only the values pass that were seen in agreeing pages (`days=1,3,14` says nothing of `days=30`), of edited
 parameters only combinations that were tried (`tried_together`), no pairs of values that should have met and did not
-(`unseen_pairs`), no parameters that no agreeing page has (`seen_shapes`). What takes ever new values passes with any.
+(`unseen_pairs`), no parameters that no agreeing page has. What takes ever new values passes with any.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.rules import Condition
+from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.evidence.columns import distinct
 from clusterd.learning.evidence.snapshot import Snapshot
-from clusterd.learning.trials import seen_shapes, tried_together, unseen_pairs
+from clusterd.learning.trials import tried_together, unseen_pairs
 from clusterd.learning.trials.agreement import DIFFER, is_open
-from clusterd.learning.trials.attributes import FEW_VALUES, Attribute
+from clusterd.learning.trials.attributes import FEW_VALUES, Attribute, depth_attribute
 from clusterd.learning.trials.narrowing import Trials
 
 #: A value is rare when another of its key has so many times its pages.
@@ -45,7 +45,7 @@ def close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions
             seen = seen[bad[seen] <= DIFFER * good[seen]]
             seen = seen[seen > 0] if attribute.column in required else np.union1d(seen, [0])
         elif attribute.column is not None and not seen.any():
-            continue  # Absent from all agreeing pages: `seen_shapes` says so for every such key at once.
+            continue  # Absent from all agreeing pages: `_only_seen_names` says so for every such key at once.
         seen = attribute.written(snapshot, seen)
         condition = attribute.condition(snapshot, seen)
         if condition is None:
@@ -58,9 +58,9 @@ def close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions
     _leave_out_unseen_pairs(snapshot, trials, found, conditions)
     _leave_out_unmet_values(snapshot, trials, found, conditions)
     if not is_open(ONE, NONE, prior):  # What is expected of a value never seen is expected of a key never seen.
-        conditions.append(seen_shapes.only_seen_names(snapshot, trials))
+        conditions.append(_only_seen_names(snapshot, trials))
         if trials.edit.own and not path_closed:
-            conditions[:] = seen_shapes.with_depth(snapshot, trials, conditions)
+            conditions[:] = _with_depth(snapshot, trials, conditions)
     return True
 
 
@@ -125,3 +125,26 @@ def _pairs_are_open(trials: Trials, attribute: Attribute, edited: Attribute) -> 
     agreed = np.bincount(which.ravel(), weights=good[tried])
     differed = np.bincount(which.ravel()) - agreed
     return is_open(np.append(0, agreed), np.append(0, differed))
+
+
+def _only_seen_names(snapshot: Snapshot, trials: Trials) -> Condition:
+    """Restrict to URLs with no other query keys than those of agreeing pages."""
+    shapes = snapshot.evidence.shapes
+    agreeing = distinct(snapshot.shape[trials.outcome.rows[trials.outcome.good]])
+    names = {name for name, _ in shapes.keys_of(agreeing)}
+    trials.narrow(shapes.of_names(names)[snapshot.shape])
+    return Condition(Key(), "only", tuple(sorted(names)))
+
+
+def _with_depth(snapshot: Snapshot, trials: Trials, conditions: list[Condition]) -> list[Condition]:
+    """Restrict to paths of the depth of agreeing pages, where all of these are of one: return all conditions.
+
+    That the topics below a board show the same with ``page=1`` says nothing of the board itself.
+    """
+    depths = depth_attribute(snapshot)
+    seen = distinct(depths.values[trials.outcome.rows[trials.outcome.good]])
+    condition = depths.condition(snapshot, seen)
+    if condition is None or len(seen) > 1 or any(known.test == "depth" for known in conditions):
+        return conditions
+    trials.narrow(depths.values == seen[0])
+    return [*conditions, condition]

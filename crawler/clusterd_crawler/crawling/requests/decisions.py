@@ -21,8 +21,8 @@ from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.skipping.known_page import Plain, names_of, plain_names, plain_purpose
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.skip import Skip
-from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.skipping.traps import Trap
 from clusterd_crawler.turn import IN_THREAD, Turn
 from clusterd_crawler.urls import canonical, host_of, registrable

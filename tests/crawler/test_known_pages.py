@@ -11,9 +11,9 @@ from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.rule_language import keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings
-from clusterd_crawler.skipping import host_pages, skips
+from clusterd_crawler.skipping import host_pages, known_pages
 from clusterd_crawler.skipping.bearers import NameTable, parse_names, witnessed
-from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.traps import RUN
 from clusterd_crawler.urls import canonical
 
@@ -362,7 +362,7 @@ def test_a_host_costs_the_same_however_many_others_have_rules(monkeypatch: pytes
         looked_up.append(host)
         return urls.registrable(host)
 
-    for module in (skips, keys):
+    for module in (known_pages, keys):
         monkeypatch.setattr(module, "registrable", counting)
     known = KnownPages(explore=0)
     costs = []

@@ -80,22 +80,30 @@ def ingest(
     record = {"pages": run.pages, "sketched": run.sketched, "rejected": run.rejected, "seconds": round(seconds, 3)}
     invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
     if not (run.pages or revisits.unresolved):
-        folder = any(kind == "folder" for _, kind in kinds)
-        more = "; of a folder the HTML files are read: name files of JSON lines one by one" if folder else ""
-        invocation.hint(f"no page is in {' '.join(paths)}{more}")
+        _tell_empty(invocation, kinds)
     if refused:
         invocation.hint(f"Kafka takes {pages(refused)} not: its topic of sketches needs a larger max.message.bytes")
     tell_shortened(invocation, run)
     tell_unresolved(invocation, revisits)
-    if run.ahead:
-        invocation.hint(
-            f"{pages(run.ahead)} dated in the future; what is fetched of the same URL before that date counts as older"
-        )
+    _tell_ahead(invocation, run)
     if left:
         invocation.hint(
             f"the daemon has {left} messages still to do and makes no headway; clusterd run --check asks it"
         )
     return 1 if run.pages and not run.sketched else 0
+
+
+def _tell_empty(invocation: Invocation, kinds: Sequence[tuple[str, str]]) -> None:
+    folder = any(kind == "folder" for _, kind in kinds)
+    more = "; of a folder the HTML files are read: name files of JSON lines one by one" if folder else ""
+    invocation.hint(f"no page is in {' '.join(path for path, _ in kinds)}{more}")
+
+
+def _tell_ahead(invocation: Invocation, run: Sketching) -> None:
+    if run.ahead:
+        invocation.hint(
+            f"{pages(run.ahead)} dated in the future; what is fetched of the same URL before that date counts as older"
+        )
 
 
 def _work(

@@ -79,16 +79,18 @@ def find_lost(
         shown = invocation.show(invocation.counted(answers(), "lost pages"), LOST_COLUMNS, empty="")
     if unknown:
         raise unknown[0]
-    if shown:
-        return 0
-    gone = "; where the server is gone, name a later sweep of other hosts: --to SWEEP"
-    if to_sweep or not (urls or host):
-        gone = ""
-    if urls:
-        which = "this page" if len(urls) == 1 else "these pages"
+    if not shown:
+        _none_is_lost(invocation, len(urls), elsewhere=not to_sweep and bool(urls or host))
+    return 0
+
+
+def _none_is_lost(invocation: Invocation, asked: int, *, elsewhere: bool) -> None:
+    """Say that no page is lost, or raise it of those that were ``asked`` for; ``elsewhere``: another sweep may tell."""
+    gone = "; where the server is gone, name a later sweep of other hosts: --to SWEEP" if elsewhere else ""
+    if asked:
+        which = "this page" if asked == 1 else "these pages"
         raise NotFound(f"nothing is lost: the latest sweep that was asked for still has {which}{gone}")
     invocation.hint(f"no page was lost; find-lost compares sweeps of a host ({SWEEPS}){gone}")
-    return 0
 
 
 @click.command("changes")

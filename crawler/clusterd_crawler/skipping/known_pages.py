@@ -138,25 +138,36 @@ class KnownPages:
         held = self._noting.of(domain)
         walled: tuple[int, Sequence[str]] = UNKNOWN, ()
         if content != UNKNOWN and not earlier:  # In each crawl every content is new once.
-            new = content not in held.contents
-            # A URL that shows again what it showed, to another crawler or in another session, is no step into a trap.
-            if not watched and (new or before is None or before.content != content):
-                self.traps.fetched(url, content, new)
-            if new and via:
-                self.led(via)
-            walled = held.note_shown(url, content, new)
-            held.count(content, before)
+            walled = self._shown(held, url, content, before, watched, via)
         page = KnownPage(url, at, content, plain_names(names), earlier, served=plain_purpose(purpose))
         if before is not None and before.names != page.names and held.names is not None:
             held.names.forget(url, names_of(before.names))
         page = self._noting.note(held, page, new=not earlier, again=before is not None)
         self._noting.stand_for(held, page, islice(held.led_to(url), LED_AT_ONCE))
+        self._remember(url, domain)
+        self._take_back(domain, held, *walled)
+
+    def _shown(
+        self, held: HostPages, url: str, content: int, before: KnownPage | None, watched: bool, via: str
+    ) -> tuple[int, Sequence[str]]:
+        """Count a content that this crawl was shown; return the wall that has come to an end with it, and its URLs."""
+        new = content not in held.contents
+        # A URL that shows again what it showed, to another crawler or in another session, is no step into a trap.
+        if not watched and (new or before is None or before.content != content):
+            self.traps.fetched(url, content, new)
+        if new and via:
+            self.led(via)
+        walled = held.note_shown(url, content, new)
+        held.count(content, before)
+        return walled
+
+    def _remember(self, url: str, domain: str) -> None:
+        """Keep a page as the latest one, in place of the oldest where there are too many."""
         self._remembered[url] = domain
         self._remembered.move_to_end(url)
         if len(self._remembered) > self._limit:
             oldest, home = next(iter(self._remembered.items()))
             self._forget(home, oldest)
-        self._take_back(domain, held, *walled)
 
     def _take_back(self, domain: str, held: HostPages, wall: int, walled: Sequence[str]) -> None:
         """Let the pages justify nothing that have shown a wall; what they tore is whole when rules change next."""

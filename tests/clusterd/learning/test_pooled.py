@@ -107,7 +107,7 @@ def test_a_pool_of_a_parameter_that_matters_now_and_then_is_none() -> None:
 
 
 def test_sixteen_parameters_that_matter_on_one_part_of_a_site() -> None:
-    rows = shop(HOST, 5000)
+    rows = shop(HOST, 3000)
     said = replay(rows)
     possible = 1 - len({row.content for row in rows}) / len(rows)
     assert said["skip_precision"] == 1.0

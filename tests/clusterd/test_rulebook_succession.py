@@ -75,3 +75,42 @@ def test_of_rules_that_went_the_oldest_are_forgotten_but_none_that_is_barred() -
     for at, rule in enumerate(others, 3):
         state = turned(state, {rule.id: ("retired", "learner", NO_LONGER)}, at)
     assert set(state.entries) == {rule.id for rule in (barred, *others[-(RETIRED_LIMIT - 1) :])}
+
+
+def by_operator(*rules: Rule) -> HostRules:
+    """Return a host's state after its only rules were retired by hand."""
+    state = relearned(HostRules.empty(HOST), learned(*rules), 1)
+    return turned(state, {rule.id: ("retired", "hand", "by hand") for rule in rules}, 2)
+
+
+def test_what_an_operator_retired_does_not_come_back_under_another_id() -> None:
+    """As one rule with more in its context, or as several with less; what it did not do comes into force."""
+    a, both, wide, other = on_path("a"), on_path("a", "b"), on_path("a", "b", "c"), on_path("d")
+    after = relearned(by_operator(both), learned(a, wide, other), 3)
+    assert [rule.id for rule in after.rules.rules] == [other.id]
+    like = f"by hand, with {both.id}"
+    assert reasons(after) == {both.id: "by hand", a.id: like, wide.id: like}
+    again = relearned(after, learned(a, wide, other), 4)
+    assert (again.rules.version, reasons(again)) == (after.rules.version, reasons(after))
+
+
+def test_what_is_like_a_rule_that_was_retired_can_be_pinned_and_then_stays() -> None:
+    a, both = on_path("a"), on_path("a", "b")
+    pinned = turned(relearned(by_operator(both), learned(a), 3), {a.id: ("pinned", "hand", "by hand")}, 4)
+    after = relearned(pinned, learned(a), 5)
+    assert [(rule.id, rule.state) for rule in after.rules.rules] == [(a.id, "pinned")]
+
+
+def test_a_rule_that_was_in_force_beside_the_retired_one_stays() -> None:
+    a, both = on_path("a"), on_path("a", "b")
+    state = relearned(HostRules.empty(HOST), learned(a, both), 1)
+    state = turned(state, {both.id: ("retired", "hand", "by hand")}, 2)
+    assert [rule.id for rule in relearned(state, learned(a, both), 3).rules.rules] == [a.id]
+
+
+def test_what_the_watch_or_the_learner_retired_may_come_back_in_another_way() -> None:
+    a, both = on_path("a"), on_path("a", "b")
+    state = relearned(HostRules.empty(HOST), learned(both), 1)
+    assert [rule.id for rule in relearned(state, learned(a), 2).rules.rules] == [a.id]
+    state = turned(state, {both.id: ("retired", "watch", "3 of 3 watched pages differed")}, 2)
+    assert [rule.id for rule in relearned(state, learned(a), 3).rules.rules] == [a.id]

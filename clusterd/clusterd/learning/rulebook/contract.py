@@ -31,7 +31,8 @@ SET_BYTES: Final = 1_500_000
 
 #: Who changed a rule's state: the learner by saying so, or by no longer naming the rule (``relearned``); the watch, as
 #: pages fetched in spite of the rule contradicted it; the operator by hand or by importing a file. What the watch or an
-#: operator retired does not come back by itself; nor does what the log says was retired by somebody (``restored``).
+#: operator retired does not come back by itself; nor does what the log says was retired by somebody (``restored``);
+#: nor what does the same as a rule that an operator retired (`turns.relearned`).
 By = Literal["learner", "relearned", "watch", "hand", "import", "restored"]
 #: Why a rule went in whose place another stands, before the id of that one.
 REPLACED: Final = "replaced by "

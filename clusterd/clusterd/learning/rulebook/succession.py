@@ -1,10 +1,11 @@
-"""Which rule has taken a retired one's place: the evidence of the one is brought together by the other.
+"""Which rule has taken a retired one's place, or would: the evidence of the one is brought together by the other.
 
 As pages come, the learner says the same thing in another way: with more values in a context, for a folder where it was
 for a path, as one rule where there were three. Each way is a rule with an id of its own, and the history of the one
-that went names the one that came.
+that went names the one that came. After an operator retired the one, the other may not come (`alike`).
 
-Cost: the keys of the `PAIRS` pairs of each rule that went, under all rules of the host.
+Cost: the keys of the `PAIRS` pairs of each rule that went, under all rules of the host; of each that an operator
+retired, once more under each rule that is new.
 """
 
 from __future__ import annotations
@@ -29,11 +30,34 @@ def successors(gone: Iterable[Rule], said: Sequence[Rule]) -> dict[str, str]:
     return {rule: other for rule, other in found if other}
 
 
+def alike(gone: Sequence[Rule], said: Iterable[Rule]) -> dict[str, str]:
+    """Return, of the rules said, those that do by themselves what one that went did: id → the other's id.
+
+    One agreeing pair is enough, since the learner may say as several rules what was one.
+    """
+    found = {}
+    for rule in said if gone else ():
+        keys = Keys(conditional=True)
+        keys.load(RuleSet(rule.host, 1, (rule,)))
+        other = next((other.id for other in gone if any(_as_one(keys, pair) for pair in _agreeing(other))), "")
+        if other:
+            found[rule.id] = other
+    return found
+
+
+def _agreeing(rule: Rule) -> list[tuple[str, str]]:
+    return [(first, second) for first, second, agreed in rule.evidence if agreed][:PAIRS]
+
+
+def _as_one(keys: Keys, pair: tuple[str, str]) -> bool:
+    (one, by_one), (other, by_other) = map(keys.key, pair)
+    return one == other and bool(by_one or by_other)
+
+
 def _bringing_together(rule: Rule, keys: Keys) -> str:
     """Return the rule by which all agreeing pairs of another have one key, "" where they have not."""
-    pairs = [(first, second) for first, second, agreed in rule.evidence if agreed][:PAIRS]
     applied: Counter[str] = Counter()
-    for first, second in pairs:
+    for first, second in _agreeing(rule):
         (one, by_one), (other, by_other) = keys.key(first), keys.key(second)
         if one != other:
             return ""

@@ -26,11 +26,13 @@ from clusterd.learning.rulebook.contract import (
     Turn,
 )
 from clusterd.learning.rulebook.entries import rules_to_bytes
-from clusterd.learning.rulebook.succession import successors
+from clusterd.learning.rulebook.succession import alike, successors
 from clusterd.learning.watch import NO_LONGER
 
 #: Why a rule went of which the log does not say it.
 LOST: Final = "withdrawn in what the store has lost"
+#: Why a rule is retired as soon as it is learned, before the id of the one that an operator has retired.
+LIKE: Final = "by hand, with "
 #: Who brings rules that the learner knows nothing of.
 NOT_LEARNED: Final = frozenset({"import", "hand", "restored"})
 
@@ -42,6 +44,8 @@ def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = Fal
        that has taken its place, where one has. Pinned rules stay, and imported ones, which the learner does not know.
     2. Its other rules are entered, with their new figures, unless they are barred. They come first and in the
        learner's order, which is the order in which they are applied.
+    3. What would come into force and does what a rule did that an operator retired is entered as retired: the learner
+       says it with other values and folders as the site grows, each time under another id.
     """
     entries = dict(before.entries)
     said = {rule.id: rule for rule in learned.rules if rule.state in LIVE}
@@ -51,7 +55,12 @@ def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = Fal
         for known, entry in before.entries.items()
         if entry.rule.state == "live" and entry.rule.spans == spans and known not in said
     ]
-    taking = [rule for known, rule in said.items() if known not in before.entries or not barred(before.entries[known])]
+    denied = _denied(before, said.values(), spans)
+    taking = [
+        rule
+        for known, rule in said.items()
+        if known not in denied and (known not in before.entries or not barred(before.entries[known]))
+    ]
     replaced = successors((entry.rule for entry in gone), taking)
     for entry in gone:
         went = entry.rule.id
@@ -62,8 +71,29 @@ def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = Fal
             reason = f"{REPLACED}{replaced[went]}"
         entries[went] = _turned(entry, at, "retired", "learner" if went in failed else "relearned", reason)
     for rule in said.values():
-        entries[rule.id] = _entered(entries.get(rule.id), rule, at)
+        known = entries.get(rule.id)
+        if rule.id in denied:
+            reason = f"{LIKE}{denied[rule.id]}"
+            entries[rule.id] = _turned(Entry(rule, known.history if known else ()), at, "retired", "hand", reason)
+        else:
+            entries[rule.id] = _entered(known, rule, at)
     return _settled(before, {rule: entries[rule] for rule in (*said, *entries)}, at)
+
+
+def _denied(before: HostRules, said: Iterable[Rule], spans: bool) -> dict[str, str]:
+    """Return which of the learner's rules may not come into force, with the retired rule that each is like."""
+    by_operator = [
+        entry.rule
+        for entry in before.entries.values()
+        if entry.rule.state == "retired" and entry.last.by in {"hand", "import"} and entry.rule.spans == spans
+    ]
+    coming = [
+        rule
+        for rule in said
+        if rule.id not in before.entries
+        or not (before.entries[rule.id].rule.state in LIVE or barred(before.entries[rule.id]))
+    ]
+    return alike(by_operator, coming)
 
 
 def turned(before: HostRules, changes: Mapping[str, tuple[State, By, str]], at: int) -> HostRules:

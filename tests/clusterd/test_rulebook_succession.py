@@ -94,6 +94,20 @@ def test_what_an_operator_retired_does_not_come_back_under_another_id() -> None:
     assert (again.rules.version, reasons(again)) == (after.rules.version, reasons(after))
 
 
+def test_what_a_rule_does_besides_that_is_like_the_retired_one_may_come() -> None:
+    # Given a rule that came with more than the retired one did, and is retired with it.
+    a, other = on_path("a"), Edit(Key(name="ref"), "delete")
+    pair = (f"http://{HOST}/a?ref=1", f"http://{HOST}/a?ref=2", True)
+    more = replace(a, id="more", transformation=(*a.transformation, other), context=(), evidence=(*a.evidence, pair))
+    state = relearned(by_operator(a), learned(more), 3)
+    assert not state.rules.rules
+    # Then what it does besides comes into force by itself, and what the retired one did does not.
+    rest, wide = replace(a, id="rest", transformation=(other,), context=()), on_path("a", "b")
+    after = relearned(state, learned(rest, wide), 4)
+    assert [rule.id for rule in after.rules.rules] == ["rest"]
+    assert reasons(after)[wide.id] == f"by hand, with {a.id}"
+
+
 def test_what_is_like_a_rule_that_was_retired_can_be_pinned_and_then_stays() -> None:
     a, both = on_path("a"), on_path("a", "b")
     pinned = turned(relearned(by_operator(both), learned(a), 3), {a.id: ("pinned", "hand", "by hand")}, 4)

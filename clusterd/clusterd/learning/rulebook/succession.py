@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from clusterd_crawler.rule_language.keys import Keys
-from clusterd_crawler.rules import Rule, RuleSet
+from clusterd_crawler.rules import Key, Rule, RuleSet
 
 #: Pairs of agreeing pages of a rule that its successor has to bring together.
 PAIRS: Final = 6
@@ -30,19 +30,26 @@ def successors(gone: Iterable[Rule], said: Sequence[Rule]) -> dict[str, str]:
     return {rule: other for rule, other in found if other}
 
 
-def alike(gone: Sequence[Rule], said: Iterable[Rule]) -> dict[str, str]:
-    """Return, of the rules said, those that do by themselves what one that went did: id → the other's id.
+def alike(retired: Sequence[tuple[Rule, Rule]], said: Iterable[Rule]) -> dict[str, str]:
+    """Return, of the rules said, those that do by themselves what one that was retired did: id → the other's id.
 
-    One agreeing pair is enough, since the learner may say as several rules what was one.
+    ``retired``: a rule that an operator retired, and itself or what it was said as since. One agreeing pair is enough,
+    since the learner may say as several rules what was one. What it was said as may do more: that is not barred.
     """
     found = {}
-    for rule in said if gone else ():
+    for rule in said if retired else ():
         keys = Keys(conditional=True)
         keys.load(RuleSet(rule.host, 1, (rule,)))
-        other = next((other.id for other in gone if any(_as_one(keys, pair) for pair in _agreeing(other))), "")
-        if other:
-            found[rule.id] = other
+        for other, form in retired:
+            speaks = form is other or _edited(rule) & _edited(other)
+            if speaks and any(_as_one(keys, pair) for pair in _agreeing(form)):
+                found[rule.id] = other.id
+                break
     return found
+
+
+def _edited(rule: Rule) -> set[Key]:
+    return {edit.key for edit in rule.transformation}
 
 
 def _agreeing(rule: Rule) -> list[tuple[str, str]]:

@@ -82,10 +82,16 @@ def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = Fal
 
 def _denied(before: HostRules, said: Iterable[Rule], spans: bool) -> dict[str, str]:
     """Return which of the learner's rules may not come into force, with the retired rule that each is like."""
-    by_operator = [
-        entry.rule
-        for entry in before.entries.values()
+    retired = {
+        known: entry
+        for known, entry in before.entries.items()
         if entry.rule.state == "retired" and entry.last.by in {"hand", "import"} and entry.rule.spans == spans
+    }
+    # Of what was said since, where the first is no longer retired, more may come.
+    forms = [
+        (retired[first].rule, entry.rule)
+        for known, entry in retired.items()
+        if (first := _like(entry) or known) in retired
     ]
     coming = [
         rule
@@ -93,7 +99,13 @@ def _denied(before: HostRules, said: Iterable[Rule], spans: bool) -> dict[str, s
         if rule.id not in before.entries
         or not (before.entries[rule.id].rule.state in LIVE or barred(before.entries[rule.id]))
     ]
-    return alike(by_operator, coming)
+    return alike(forms, coming)
+
+
+def _like(entry: Entry) -> str:
+    """Return the rule because of which another was retired that does the same, "" where it was retired itself."""
+    reason = entry.last.reason
+    return reason.removeprefix(LIKE) if reason.startswith(LIKE) else ""
 
 
 def turned(before: HostRules, changes: Mapping[str, tuple[State, By, str]], at: int) -> HostRules:

@@ -17,6 +17,7 @@ thread). Not for folders on network file systems without ``flock``.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -48,6 +49,8 @@ log = logging.getLogger(__name__)
 SOCKET_PATH_LIMIT: Final = 103
 #: Oldest server that our scripts run on (`#!lua` headers, stream commands).
 OLDEST_SERVER: Final = (7, 0)
+#: What is said of a file that cannot be run here: it is not there, may not be executed, or is another machine's.
+UNFIT: Final = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC})
 #: Seconds for a server to start (a large append-only file is read first), to answer one question, and to stop.
 START_TIMEOUT: Final = 120.0
 ANSWER_TIMEOUT: Final = 5.0
@@ -186,7 +189,9 @@ class Embedded:
                     start_new_session=True,
                     umask=0o077,
                 )
-            except OSError as error:  # it may not be executed, or is of another machine or C library
+            except OSError as error:
+                if error.errno not in UNFIT:
+                    raise  # nor could any other server be started now
                 raise Unreachable(
                     f"the store in {self.folder} does not start: {binary} cannot be run ({error.strerror}); "
                     "install redis-server 7 or later, or give a Redis with --redis URL"
@@ -307,7 +312,9 @@ def _bundled() -> list[str]:
 def _version(binary: str) -> tuple[int, int]:
     try:
         said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False).stdout
-    except OSError:  # of another machine
+    except OSError as error:
+        if error.errno not in UNFIT:
+            raise
         return 0, 0
     found = re.search(r"v=(\d+)\.(\d+)", said)
     return (int(found[1]), int(found[2])) if found else (0, 0)

@@ -199,12 +199,13 @@ def _compiled(text: str | bytes, profile: Profile, marked: bool) -> _Made:
     kept = (profile.size, profile.entire, profile.most, profile.parity)
     settings = (profile.w, _KINDS[profile.kind], *kept)
     core: Any = compiled.CORE
-    made: _Made | None = core.sketch(text, marked, False, *settings)
-    if made is None:
-        folded = b"".join(piece.encode("utf-8", "surrogatepass") for piece in folded_pieces(text))
-        made = core.sketch(folded, marked, True, *settings)
-    assert made is not None
+    made: _Made = core.sketch(text, marked, False, *settings) or core.sketch(_folded(text), marked, True, *settings)
     return made
+
+
+def _folded(text: str | bytes) -> bytes:
+    """Return what the core cannot fold itself, in UTF-8: in pieces, as encoding holds the interpreter's lock, too."""
+    return b"".join(piece.encode("utf-8", "surrogatepass") for piece in folded_pieces(text))
 
 
 def _sketch_streams(text: str, profile: Profile, marked: bool) -> Streams:

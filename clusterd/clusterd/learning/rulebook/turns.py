@@ -55,13 +55,9 @@ def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = Fal
         for known, entry in before.entries.items()
         if entry.rule.state == "live" and entry.rule.spans == spans and known not in said
     ]
-    denied = _denied(before, said.values(), spans)
-    taking = [
-        rule
-        for known, rule in said.items()
-        if known not in denied and (known not in before.entries or not barred(before.entries[known]))
-    ]
-    replaced = successors((entry.rule for entry in gone), taking)
+    taking = [rule for known, rule in said.items() if known not in before.entries or not barred(before.entries[known])]
+    denied = _denied(before, taking, spans)
+    replaced = successors((entry.rule for entry in gone), [rule for rule in taking if rule.id not in denied])
     for entry in gone:
         went = entry.rule.id
         if went not in failed and entry.last.by in NOT_LEARNED:
@@ -74,14 +70,14 @@ def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = Fal
         known = entries.get(rule.id)
         if rule.id in denied:
             reason = f"{LIKE}{denied[rule.id]}"
-            entries[rule.id] = _turned(Entry(rule, known.history if known else ()), at, "retired", "hand", reason)
+            entries[rule.id] = _turned(_with_past(rule, known), at, "retired", "hand", reason)
         else:
             entries[rule.id] = _entered(known, rule, at)
     return _settled(before, {rule: entries[rule] for rule in (*said, *entries)}, at)
 
 
 def _denied(before: HostRules, said: Iterable[Rule], spans: bool) -> dict[str, str]:
-    """Return which of the learner's rules may not come into force, with the retired rule that each is like."""
+    """Return which of these rules may not come into force, with the retired rule that each is like."""
     retired = {
         known: entry
         for known, entry in before.entries.items()
@@ -93,13 +89,8 @@ def _denied(before: HostRules, said: Iterable[Rule], spans: bool) -> dict[str, s
         for known, entry in retired.items()
         if (first := _like(entry) or known) in retired
     ]
-    coming = [
-        rule
-        for rule in said
-        if rule.id not in before.entries
-        or not (before.entries[rule.id].rule.state in LIVE or barred(before.entries[rule.id]))
-    ]
-    return alike(forms, coming)
+    in_force = {known for known, entry in before.entries.items() if entry.rule.state in LIVE}
+    return alike(forms, (rule for rule in said if rule.id not in in_force))
 
 
 def _like(entry: Entry) -> str:
@@ -147,9 +138,7 @@ def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
         if known is not None and known.last.by == "import" and known.rule.state == rule.state:
             entries[rule.id] = Entry(replace(rule, since=known.rule.since), known.history)
         else:
-            entries[rule.id] = _turned(
-                Entry(rule, known.history if known else ()), at, rule.state, "import", "imported"
-            )
+            entries[rule.id] = _turned(_with_past(rule, known), at, rule.state, "import", "imported")
     return _sendable(_settled(before, entries, at, anew=anew), "import fewer, or such as say less")
 
 
@@ -240,6 +229,11 @@ def _entered(known: Entry | None, rule: Rule, at: int) -> Entry:
     if known.rule.state in LIVE or barred(known):
         return Entry(replace(rule, state=known.rule.state, since=known.rule.since), known.history)
     return _turned(Entry(rule, known.history), at, rule.state, "learner", "learned again")
+
+
+def _with_past(rule: Rule, known: Entry | None) -> Entry:
+    """Return the entry of a rule with the history that it has."""
+    return Entry(rule, known.history if known else ())
 
 
 def _turned(entry: Entry, at: int, state: State, by: By, reason: str) -> Entry:

@@ -49,7 +49,7 @@ def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     Where Java 17, Maven or its repository is missing the test is skipped, in CI it fails.
     """
-    given = os.environ.get("CLUSTERD_TEST_KAFKA")
+    given = os.environ.get(kafka_broker.SHARED)
     if given:
         yield given
         return

@@ -1,11 +1,10 @@
-"""Crawls once in a process of its own and writes down what the spider saw. Usage: python -m tests.crawler.spider JOB"""
+"""What a crawl of a test runs: it takes the steps of a job and writes down what the spider saw (`crawling`)."""
 
 from __future__ import annotations
 
 import json
 import logging
 import math
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -204,7 +203,3 @@ def main(path: str) -> None:
     assert stats is not None
     found = {"seen": spider.seen, "skipped": spider.skipped, "heard": spider.heard, "stats": stats.get_stats()}
     Path(path).with_suffix(".out").write_text(json.dumps(found, default=str))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

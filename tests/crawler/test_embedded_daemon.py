@@ -76,7 +76,7 @@ def test_a_crawl_that_is_killed_leaves_no_daemon_behind(site: Site, tmp_path: Pa
     wait_until(lambda: site.hits["/page/1"], seconds=40)
     assert not is_free(tmp_path / ".clusterd" / "redis.users.lock")
     killed.process.kill()
-    killed.process.wait()
+    killed.process.join()
     wait_until(lambda: is_free(tmp_path / ".clusterd" / "redis.users.lock"), seconds=40)
     wait_until(lambda: is_free(tmp_path / ".clusterd" / "redis.server.lock"), seconds=40)
 

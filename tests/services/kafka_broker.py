@@ -36,6 +36,8 @@ FORMATTED = LIBS / "formatted"
 OLDEST_JAVA = 17
 START_TIMEOUT = 60.0
 FETCH_TIMEOUT = 600.0
+#: The environment's name of a broker that runs already.
+SHARED = "CLUSTERD_TEST_KAFKA"
 #: Properties of a broker that is killed and started again: it is let in when the one that died counts as dead, which
 #: otherwise takes nine seconds. (One that many tests share keeps the nine: it may be starved for a while.)
 MORTAL = "\nbroker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500\n"
@@ -186,7 +188,31 @@ def _java_version() -> int:
     return int(found[1]) if found else 0
 
 
-if __name__ == "__main__" and missing() is None:
-    if lacks := fetch_jars():
-        sys.exit(lacks)
+def main(command: list[str]) -> int:
+    """Prepare what brokers need; run a command, where one is given, beside a broker that its tests share."""
+    lacking = missing() or fetch_jars()
+    if lacking:
+        sys.stderr.write(f"{lacking}\n")
+        return _run(command, dict(os.environ)) if command else 1
     prepare()
+    if not command:
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        broker = KafkaBroker(Path(folder))
+        broker.start()
+        try:
+            return _run(command, {**os.environ, SHARED: broker.bootstrap})
+        finally:
+            broker.kill()
+
+
+def _run(command: list[str], environment: dict[str, str]) -> int:
+    """Run a command to its end, which is its own affair when it is interrupted or told to end."""
+    process = subprocess.Popen(command, env=environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    return process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -80,7 +80,9 @@ def test_what_a_middleware_takes_out_is_no_content(tmp_path: Path) -> None:
         text = " ".join(words(path.partition("?")[0])[:60])
         return html("A shop", f"<p>{text} Viewed {next(viewed):,} times {text}</p>", [])
 
-    described = (Path(__file__).parents[2] / "docs" / "rules.md").read_text().partition("## Pages that show something else")[2]
+    described = (
+        (Path(__file__).parents[2] / "docs" / "rules.md").read_text().partition("## Pages that show something else")[2]
+    )
     (tmp_path / "described.py").write_text(described.partition("```python\n")[2].partition("```")[0])
     with serving(page) as site:
         done = crawled(tmp_path, site, DOWNLOADER_MIDDLEWARES={"described.WithoutCounters": 500})

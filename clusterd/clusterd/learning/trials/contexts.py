@@ -341,11 +341,13 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
             allowed = np.union1d(allowed, [0])  # What has none of the parameters is put in order all the same.
         # (A content that stands under several values agrees with each; it is kept once.)
         promised = (
-            min(int(good[allowed].sum()), outcome.agreed) - bad[allowed].sum() / (1 - BOUND) - VALUE_COST * len(allowed)
+            min(int(good[allowed].sum()), outcome.agreed)
+            - int(bad[allowed].sum()) / (1 - BOUND)
+            - VALUE_COST * len(allowed)
         )
-        yield -float(promised), number, attribute, allowed, bool((good[allowed] >= need * (1 + bad[allowed])).all())
+        yield -promised, number, attribute, allowed, bool((good[allowed] >= need * (1 + bad[allowed])).all())
     if attribute.column not in {None, *trials.edit.own} and good[0] + bad[0] and values > FEW_VALUES:
         # A session without an identifier beside it may be all that names the page.
         right, wrong = min(int(good[1:].sum()), outcome.agreed), int(bad[1:].sum())
         promised = right - wrong / (1 - BOUND) - VALUE_COST
-        yield -float(promised), number, attribute, np.arange(1, len(good)), right >= need * (1 + wrong)
+        yield -promised, number, attribute, np.arange(1, len(good)), right >= need * (1 + wrong)

@@ -57,7 +57,7 @@ def _mixing(one: Attribute, edited: Attribute, ones: Rows) -> Flags:
 def _kept(met: Rows, mixing: Flags) -> tuple[Flags, Flags]:
     """Return which rows and columns of a table are kept for no pair to be left that should have met and did not."""
     rows, columns = np.ones(met.shape[0], np.bool_), np.ones(met.shape[1], np.bool_)
-    expected = np.outer(met.sum(1), met.sum(0)) / max(1, met.sum())
+    expected = np.outer(met.sum(1), met.sum(0)) / max(1, int(met.sum()))
     expected[(met > 0) | ~(mixing @ (met > 0))] = 0
     while expected.max(initial=0) >= NO_LUCK:
         row, column = np.unravel_index(int(np.argmax(expected)), expected.shape)

@@ -257,6 +257,7 @@ def test_a_file_that_is_cut_short_is_said_behind_any_number_of_broken_rows(tmp_p
 
 
 def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    """Once: from Python 3.13.2 on the interpreter tries again as it ends, says so in words of its own, status 120."""
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "clusterd", "compare", "text:a", "text:b"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)

@@ -31,6 +31,12 @@ def rows(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be at a terminal that can show progress, wherever the tests are run."""
+    monkeypatch.setenv("TERM", "xterm")
+
+
 COMMANDS = [("pairs", "--threshold", ".9"), ("batch", "cluster")]
 
 

@@ -261,9 +261,7 @@ def test_a_server_that_miscounts_after_a_restart_is_not_waited_for(tmp_path: Pat
         work_off(worker, 30)
     with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
         (group,) = client.xinfo_groups(stream)
-        if group["lag"] == 0:
-            pytest.skip("this server counts right: what others say is what the test is about")
-        assert group["lag"] == 30
+        assert group["lag"] in (0, 30)  # (Redis 8 counts right)
         worker, onlooker = member(client, prefix), member(client, prefix)
         assert onlooker.backlog() == 0
         client.xtrim(stream, maxlen=0, approximate=False)  # as what was worked off is

@@ -194,7 +194,7 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _say("stopped", 1)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 1
     except ClusterdError as error:
         if debug:
@@ -214,6 +214,10 @@ def _say_of_system(error: Exception, arguments: list[str]) -> int:
     if isinstance(error, UnicodeEncodeError) and error.object in arguments:
         return _say(f"{error.object}: holds bytes that are no UTF-8, as no name in the store does", 2)
     if isinstance(error, OSError) and error.errno in NO_ROOM:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()
         place = error.filename or "the output, or files in TMPDIR"
         return _say(f"{place}: {error.strerror}; make room there", 1)
     if isinstance(error, FileNotFoundError) and NO_TEMPORARY in str(error):
@@ -225,6 +229,11 @@ def _say_of_system(error: Exception, arguments: list[str]) -> int:
         lacks = "the store lacks keys, which somebody has deleted, or another program writes under its prefix"
         return _say(f"{lacks}; else this is a fault of clusterd, --debug shows where ({error})", 1)
     return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
+
+
+def _drop_output() -> None:
+    """Drop what standard output has not taken: the interpreter would try once more as it ends, and say so."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _one_line(error: click.ClickException) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
@@ -40,6 +42,23 @@ class Tasks:
     async def done(self) -> None:
         while any(not task.done() for task in self.tasks):
             await asyncio.gather(*self.tasks)
+
+
+@contextmanager
+def held_up(owner: Any, name: str) -> Iterator[None]:
+    """Have a method begin when the block ends: its thread may be through with it before who has asked goes on."""
+    method, end = getattr(owner, name), threading.Event()
+
+    def later(*arguments: Any) -> Any:
+        end.wait(10)
+        return method(*arguments)
+
+    setattr(owner, name, later)
+    try:
+        yield
+    finally:
+        setattr(owner, name, method)
+        end.set()
 
 
 class Changing:

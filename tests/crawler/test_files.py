@@ -10,7 +10,7 @@ from clusterd_crawler.message import File
 from clusterd_crawler.page import content_identity
 from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.sketch import Sketch
-from clusterd_crawler.skipping.endings import may_show_file
+from clusterd_crawler.skipping.endings import ending, may_show_file
 from clusterd_crawler.skipping.known_pages import KnownPages
 
 from tests.crawler.crawling import REST, crawl, publish_rules, published, sid_rule
@@ -29,6 +29,19 @@ def test_a_file_beside_a_page_is_no_other_url_of_it(linked: str, is_skipped: boo
     known.load(RuleSet(HOST, 1, (Rule(rule_id(HOST, (), NO_TITLE), HOST, (), NO_TITLE),)))
     known.fetched(f"http://{HOST}/p/12", 1)
     assert (known.decide(f"http://{HOST}/p/12/{linked}", 2) is not None) is is_skipped
+
+
+@pytest.mark.parametrize(
+    "ends", ["php", "asp", "aspx", "jsp", "do", "cgi", "pl", "dll", "shtml", "xhtml", "md", "yaml"]
+)
+def test_no_page_is_taken_for_a_file_whichever_python_asks(ends: str) -> None:
+    """Python's own list of files has had ``.php`` since 3.14: of 600 skips of a forum 90 were not made."""
+    assert ending(f"http://{HOST}/a.b/view.{ends}?id=1.pdf") == ""
+
+
+@pytest.mark.parametrize("ends", ["pdf", "PNG", "webp", "docx", "odt", "tar.gz", "woff2", "7z", "Z"])
+def test_files_are_told_by_their_endings(ends: str) -> None:
+    assert ending(f"http://{HOST}/a.b/file.{ends}?v=1.html") == "." + ends.rpartition(".")[2].lower()
 
 
 def test_what_a_known_page_names_itself_it_may_show() -> None:

@@ -15,9 +15,9 @@ from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.skipping.exploring import LAST_LOOK
 from clusterd_crawler.skipping.known_pages import KnownPages
 
+from tests.crawler.changing import HOST, Changing, held_up, kept_out
 from tests.crawler.crawling import REST, SELDOM, at, crawl, publish_rules, published
 from tests.crawler.site import Site
-from tests.crawler.test_rule_changes import HOST, Changing, kept_out
 
 DAY = Key(name="day")
 FAMILY = Rule("empty", HOST, (Condition(DAY, "any"),), (Edit(Key(), "family"),), crawl="c")
@@ -109,9 +109,10 @@ def test_what_lies_on_the_disk_is_looked_at_too_whoever_tells_of_pages_just_then
 def test_the_crawl_does_not_end_while_requests_are_written_to_the_disk(tmp_path: Path) -> None:
     async def scenario() -> None:
         changing = Changing(tmp_path, memory=10)
-        changing.loop.start(changing.changes.spill([kept_out("empty", "day=1")]))
-        await asyncio.sleep(0)
-        assert changing.changes.busy
+        with held_up(changing.kept, "spill"):
+            changing.loop.start(changing.changes.spill([kept_out("empty", "day=1")]))
+            await asyncio.sleep(0)
+            assert changing.changes.busy
         await changing.loop.done()
         assert not changing.changes.busy
 

@@ -14,7 +14,7 @@ from clusterd_crawler.crawling.requests.kept import KeptOut
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.skipping.known_pages import KnownPages
 
-from tests.crawler.changing import HOST, Changing, drop, kept_out
+from tests.crawler.changing import HOST, Changing, drop, held_up, kept_out
 
 
 def test_a_set_that_cannot_be_used_does_not_hold_up_the_next(tmp_path: Path) -> None:
@@ -22,9 +22,10 @@ def test_a_set_that_cannot_be_used_does_not_hold_up_the_next(tmp_path: Path) -> 
         changing = Changing(tmp_path, memory=10)
         changing.known.fetched(f"http://{HOST}/a", 1)
         bad = replace(drop("s", "one"), transformation=cast(Any, (None,)))
-        changing.changes.arrived(RuleSet(HOST, 1, (bad,)))
-        await asyncio.sleep(0)  # it is in hand: one that waits is replaced
-        changing.changes.arrived(RuleSet("other.com", 1, ()))
+        with held_up(changing.decisions, "load"):
+            changing.changes.arrived(RuleSet(HOST, 1, (bad,)))
+            await asyncio.sleep(0)  # it is in hand: one that waits is replaced
+            changing.changes.arrived(RuleSet("other.com", 1, ()))
         await changing.use(2, drop("s", "two"))
         assert len(changing.loop.tasks) == 1  # one after the other
         assert not changing.changes.busy

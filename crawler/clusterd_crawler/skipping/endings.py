@@ -1,20 +1,32 @@
 """Endings of URLs that name files. What rules say of pages need not hold of the files that lie beside them: a rule that
 ``/p/12/any-title`` is ``/p/12`` is learned from pages alone, and ``/p/12/manual.pdf`` is no title.
+
+They are listed, and not asked of Python's `mimetypes`: that grows, since 3.14 by ``.php``. Programs that make pages
+(``.php``, ``.pl``, ``.dll``) are none, nor are texts that sites show as pages (``.md``, ``.rst``, ``.yaml``).
 """
 
 from __future__ import annotations
 
-from mimetypes import MimeTypes
 from typing import Final
 
-_TYPES: Final = MimeTypes()
-_PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
-#: Endings of programs that make pages.
-_PROGRAMS: Final = frozenset({".dll", ".exe", ".pl", ".py"})
-_FILES: Final = (
-    frozenset(ending for ending, kind in _TYPES.types_map[True].items() if kind not in _PAGES)
-    | {*_TYPES.encodings_map, *_TYPES.suffix_map, ".7z", ".atom", ".docx", ".epub", ".pptx", ".rar", ".rss", ".xlsx"}
-) - _PROGRAMS
+#: Sounds, films, pictures, texts, documents, archives, and what programs read.
+_FILES: Final = frozenset(
+    """
+    .3g2 .3gp .3gpp .3gpp2 .aac .adts .aif .aifc .aiff .ass .au .flac .loas .m4a .mid .midi .mka .mp2 .mp3 .oga .ogg
+      .opus .ra .snd .wav .weba
+    .avi .m1v .m4v .mk3d .mkv .mov .movie .mp4 .mpa .mpe .mpeg .mpg .ogv .ogx .qt .webm .wmv
+    .avif .bmp .emf .fits .gif .glb .gltf .heic .heif .ico .ief .jp2 .jpe .jpeg .jpg .jpm .jpx .pbm .pgm .png .pnm
+      .ppm .psd .ras .rgb .stl .svg .svgz .tif .tiff .webp .wmf .xbm .xpm .xwd
+    .atom .bat .c .css .csv .eml .etx .h .ksh .mht .mhtml .n3 .nws .rss .rtf .rtx .sgm .sgml .srt .tsv .txt .vcf
+      .vtt .xml
+    .ai .doc .docx .dot .dvi .eps .epub .latex .man .me .mif .mobi .ms .oda .odg .odp .ods .odt .pdf .pot .ppa .pps
+      .ppt .pptx .ps .pwz .roff .t .tex .texi .texinfo .tr .wiz .xlb .xls .xlsx
+    .7z .apk .br .bcpio .bz2 .cpio .deb .dmg .gtar .gz .iso .jar .msi .rar .rpm .shar .sv4cpio .sv4crc .tar .taz
+      .tbz2 .tgz .txz .tz .ustar .xz .z .zip .zst
+    .a .bin .cdf .csh .eot .h5 .hdf .js .json .m3u .m3u8 .mjs .nc .nq .nt .o .obj .otf .p12 .p7c .pfx .pyc .pyo .ram
+      .rdf .sh .so .src .swf .tcl .torrent .trig .ttf .wasm .webmanifest .woff .woff2 .wsdl .xpdl .xsl
+    """.split()
+)
 
 
 def ending(url: str) -> str:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 #: Sounds, films, pictures, texts, documents, archives, and what programs read.
-_FILES: Final = frozenset(
-    """
+_LISTED: Final = """
     .3g2 .3gp .3gpp .3gpp2 .aac .adts .aif .aifc .aiff .ass .au .flac .loas .m4a .mid .midi .mka .mp2 .mp3 .oga .ogg
       .opus .ra .snd .wav .weba
     .avi .m1v .m4v .mk3d .mkv .mov .movie .mp4 .mpa .mpe .mpeg .mpg .ogv .ogx .qt .webm .wmv
@@ -25,8 +24,8 @@ _FILES: Final = frozenset(
       .tbz2 .tgz .txz .tz .ustar .xz .z .zip .zst
     .a .bin .cdf .csh .eot .h5 .hdf .js .json .m3u .m3u8 .mjs .nc .nq .nt .o .obj .otf .p12 .p7c .pfx .pyc .pyo .ram
       .rdf .sh .so .src .swf .tcl .torrent .trig .ttf .wasm .webmanifest .woff .woff2 .wsdl .xpdl .xsl
-    """.split()
-)
+"""
+_FILES: Final = frozenset(_LISTED.split())
 
 
 def ending(url: str) -> str:

@@ -17,7 +17,8 @@ echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/99-old-mir
 # Mounts of a namespace of its own end with it.
 unshare --mount -- bash -euc '
     for folder in proc sys dev; do mount --rbind "/$folder" "$1/$folder"; done
-    exec chroot "$1" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -euc "
+    exec chroot "$1" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt bash -euc "
         apt-get update -qq
         apt-get install -y -qq --no-install-recommends ca-certificates git >/dev/null
         update-ca-certificates >/dev/null

@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=${1:?which Debian: bookworm, trixie, forky or another suite}
 root=$(mktemp -d)
+chmod 755 "$root"
 trap 'rm -rf --one-file-system "$root"' EXIT
 
 debootstrap --variant=minbase "$suite" "$root"

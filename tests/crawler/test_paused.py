@@ -22,6 +22,7 @@ from clusterd_crawler.crawling.requests.paused import FILE, Paused
 from scrapy.core.scheduler import Scheduler
 from scrapy.utils.defer import deferred_from_coro
 
+from tests.crawler.changing import held_up
 from tests.crawler.crawling import REST, crawl
 from tests.crawler.site import Site
 from tests.crawler.spider import Job
@@ -234,10 +235,11 @@ def test_a_crawl_that_ends_meanwhile_leaves_the_rest_where_it_is(
             if len(found) == most:
                 again.stop()
 
-        going_on = asyncio.create_task(again.resume(lambda: True, nothing, decide))
-        await asyncio.sleep(0)
-        if not most:  # as soon as the first are being read
-            again.stop()
+        with held_up(again, "_read"):
+            going_on = asyncio.create_task(again.resume(lambda: True, nothing, decide))
+            await asyncio.sleep(0)
+            if not most:  # as soon as the first are being read
+                again.stop()
         await going_on
         return found
 

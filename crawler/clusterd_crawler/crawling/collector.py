@@ -8,6 +8,11 @@ references that the collector never looks at.
 from __future__ import annotations
 
 import gc
+from typing import Final
+
+#: Objects that the interpreter itself may have frozen: 375 with Python 3.12, which takes what is immortal for that, none
+#: with the others. A program's own are thousands.
+OF_INTERPRETER: Final = 1_000
 
 
 class Frozen:
@@ -18,7 +23,7 @@ class Frozen:
 
     def freeze(self) -> None:
         """Keep the collector from all that there is, where another crawl or the program itself has not done so."""
-        if not gc.get_freeze_count():
+        if gc.get_freeze_count() < OF_INTERPRETER:
             gc.freeze()
             self._is_ours = True
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-#: Objects that the interpreter itself may have frozen: 375 with Python 3.12, which takes what is immortal for that, none
-#: with the others. A program's own are thousands.
+#: Objects that the interpreter itself may have frozen: 375 with Python 3.12, which takes what is immortal for that,
+#: none with the others. A program's own are thousands.
 OF_INTERPRETER: Final = 1_000
 
 

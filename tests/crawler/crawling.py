@@ -87,11 +87,14 @@ class Crawling:
         return self.job.with_suffix(".log").read_text(errors="replace")
 
     def result(self, timeout: float = 120.0) -> Crawled:
-        self.process.join(timeout)
-        code = self.process.exitcode
+        try:
+            self.process.join(timeout)
+            code = self.process.exitcode
+        finally:
+            if self.process.is_alive():
+                self.process.kill()
+                self.process.join()
         if code is None:
-            self.process.kill()
-            self.process.join()
             raise TimeoutError(f"the crawl has not ended in {timeout} s: {self.log()[-3000:]}")
         out = self.job.with_suffix(".out")
         found = json.loads(out.read_text()) if out.exists() else {"seen": [], "skipped": [], "heard": [], "stats": {}}
@@ -100,7 +103,8 @@ class Crawling:
 
 def _start(job: Path, environment: dict[str, str]) -> BaseProcess:
     context: Any = SPAWNED if PURE in environment else FORKED
-    process: BaseProcess = context.Process(target=_crawl, args=(job, environment))
+    # A daemon: where a test fails meanwhile, the tests' end does not wait for its crawl.
+    process: BaseProcess = context.Process(target=_crawl, args=(job, environment), daemon=True)
     process.start()
     return process
 

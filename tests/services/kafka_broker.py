@@ -189,26 +189,29 @@ def _java_version() -> int:
 
 
 def main(command: list[str]) -> int:
-    """Prepare what brokers need; run a command, where one is given, beside a broker that its tests share."""
-    lacking = missing() or fetch_jars()
-    if lacking:
+    """Prepare what brokers need, and run a command beside a broker that its tests share: one that is given, or ours.
+
+    Where none can be had, the command runs without, and its tests say so again.
+    """
+    if lacking := missing() or fetch_jars():
         sys.stderr.write(f"{lacking}\n")
-        return _run(command, dict(os.environ)) if command else 1
+        return _run(command)
     prepare()
-    if not command:
-        return 0
+    if SHARED in os.environ:
+        return _run(command)
     with tempfile.TemporaryDirectory() as folder:
         broker = KafkaBroker(Path(folder))
         broker.start()
+        os.environ[SHARED] = broker.bootstrap
         try:
-            return _run(command, {**os.environ, SHARED: broker.bootstrap})
+            return _run(command)
         finally:
             broker.kill()
 
 
-def _run(command: list[str], environment: dict[str, str]) -> int:
+def _run(command: list[str]) -> int:
     """Run a command to its end, which is its own affair when it is interrupted or told to end."""
-    process = subprocess.Popen(command, env=environment)
+    process = subprocess.Popen(command)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     return process.wait()

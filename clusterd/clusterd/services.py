@@ -111,7 +111,7 @@ class Services:
         publisher = self.publisher
         identity = cast(Identity, self.config.rule_identity)
         rules = RuleService(
-            RuleBook(self.redis, self.config.redis_prefix, insist=self.asking),
+            RuleBook(self.redis, self.config.redis_prefix, insist=self.asking, transit=self._transit),
             publisher.publish,
             flush=lambda: publisher.flush(ANNOUNCE_TIMEOUT),
             identity=identity,

@@ -19,6 +19,7 @@ import hiredis
 from clusterd_crawler.servers.redis_errors import FOREIGN, unreachable
 from redis import RedisError
 from redis.cluster import RedisCluster
+from redis.crc import key_slot
 from redis.exceptions import RedisClusterException
 
 from clusterd_consumer.redis_connection import Client, servers, translated, unable
@@ -168,7 +169,8 @@ class Calls:
         self._cluster: Any = client if isinstance(client, RedisCluster) else None
         self._client: Any = client  # the client library leaves half of these methods without types
         self._lines: dict[Any, Lines] = {}
-        self._nodes: dict[str, Any] = {}
+        #: Slot → node.
+        self._nodes: dict[int, Any] = {}
         self._transit = transit
         self._failover = Failover(client, transit)
 
@@ -305,11 +307,11 @@ class Calls:
 
     def _node(self, key: str) -> Any:
         """Return the client of the node of a cluster that holds a key's slot."""
-        tag = _shard(key)
-        node = self._nodes.get(tag)
+        slot = key_slot(key.encode())
+        node = self._nodes.get(slot)
         if node is None:
             node = self._cluster.get_redis_connection(self._cluster.get_node_from_key(key))
-            self._nodes[tag] = node
+            self._nodes[slot] = node
         return node
 
     def _lines_to(self, node: Any) -> Lines:

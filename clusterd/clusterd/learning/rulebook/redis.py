@@ -12,11 +12,12 @@
     <prefix>rb:{host}:sites    SET     scheme and host of the sites of a group, which is named by its domain
     <prefix>rb:changed         HASH    host with evidence that no learner has looked at → pages of it
     <prefix>rb:ids             HASH    rule id → host
-    <prefix>rb:{:skips}:…      log, counts, seen, before (skips.lua)
+    <prefix>rb:{:skips}:…      log, counts, seen, before (lua/skips.lua)
     <prefix>rules              HASH    host → the published set, where crawlers load it from at their start
 
 ``host`` is percent-encoded, so that no host name can end the hash tag or be taken for ``:skips``.
-Scripts lie beside this file.
+What is asked for each page of a batch, or for each host that is learned, goes by `Calls`, which take a fifth of the
+client library's time; so do the functions (`lua`).
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from hashlib import blake2b
+from importlib.resources import files
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from clusterd_consumer.insisting import Insist, once
 from clusterd_consumer.redis_connection import Client, translated
+from clusterd_consumer.redis_scripts import READS, Calls, Library, Script, command
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.message import SkipReport, decode, encode
@@ -45,6 +47,10 @@ from clusterd.learning.rulebook.met import BYTES
 
 log = logging.getLogger(__name__)
 
+FUNCTIONS: Final = ("evidence", "lease", "looked_at", "offer", "rewrite", "save", "skips")
+LIBRARY: Final = Library.of_files(
+    "rules", files("clusterd.learning.rulebook") / "lua", (), FUNCTIONS, flags={"evidence": READS}
+)
 #: Seconds after its last page that a host's evidence is forgotten (90 days): hosts seen once do not pile up. Its
 #: rules stay.
 EVIDENCE_SECONDS: Final = 90 * 86_400
@@ -76,46 +82,61 @@ def _asked(
 class RuleBook:
     """Where evidence, rules and skips are kept. Client-library errors leave as `errors.Unreachable`.
 
-    Safe with many workers: every change is one script, or appends, and may be repeated after a crash (at-least-once
+    Safe with many workers: every change is one function, or appends, and may be repeated after a crash (at-least-once
     delivery).
     """
 
-    def __init__(self, client: Client, prefix: str, *, skips_limit: int = SKIPS_LIMIT, insist: Insist = once) -> None:
-        """``insist``: how what changes nothing is asked; what was asked for in parts, from the beginning."""
+    def __init__(
+        self,
+        client: Client,
+        prefix: str,
+        *,
+        skips_limit: int = SKIPS_LIMIT,
+        insist: Insist = once,
+        transit: float = 0.0,
+    ) -> None:
+        """``insist``: how what changes nothing is asked; what was asked for in parts, from the beginning.
+
+        ``transit``: seconds for which a slot that moves to another node of a Redis Cluster is waited for.
+        """
         #: The client's types say "awaitable or value" of every answer; here it is always the value.
         self._client: Any = client
+        self._calls = Calls(client, transit)
         self._prefix = prefix
         self._skips_limit = skips_limit
         self.insist = insist
-        folder = Path(__file__).parent
-        self._scripts = {
-            path.stem: self._client.register_script(path.read_text("utf-8")) for path in folder.glob("*.lua")
-        }
+        self._functions = {name: Script(LIBRARY, name) for name in FUNCTIONS}
+
+    def close(self) -> None:
+        """Free its connections, but for the client's."""
+        self._calls.close()
+
+    def _base(self, host: str) -> str:
+        return f"{self._prefix}rb:{{{quote(host, safe='')}}}"
 
     def _key(self, host: str, kind: str) -> str:
-        return f"{self._prefix}rb:{{{quote(host, safe='')}}}:{kind}"
+        return f"{self._base(host)}:{kind}"
 
     def _skip_key(self, kind: str) -> str:
         return f"{self._prefix}rb:{{:skips}}:{kind}"
 
-    def _run(self, script: str, keys: Sequence[str], *args: str | int | bytes) -> Any:
-        return self._scripts[script](keys=keys, args=args)
+    def _run(self, function: str, base: str, *args: str | int | bytes) -> Any:
+        return self._calls.run(self._functions[function], base, args)
 
-    @translated()
     def add_pages(self, pages: Mapping[str, Sequence[Page]]) -> None:
         """Append to the evidence of hosts (host → pages) and mark the hosts as changed."""
-        if not pages:
-            return
-        pipe = self._client.pipeline(transaction=False)
+        asked = []
         for host, added in pages.items():
-            pipe.rpush(self._key(host, "log"), pack(added))
-            # Of a log that expired, or that the store has lost, no mark may be taken for one of the log that follows.
-            pipe.hsetnx(self._key(host, "meta"), "generation", now_ms())
-            pipe.hincrby(self._key(host, "meta"), "pages", len(added))
-            for kind in ("log", "meta", "met"):
-                pipe.expire(self._key(host, kind), EVIDENCE_SECONDS)
-            pipe.hincrby(f"{self._prefix}rb:changed", host, len(added))
-        pipe.execute()
+            log, meta, met = (f"{self._base(host)}:{kind}" for kind in ("log", "meta", "met"))
+            asked += [
+                command("RPUSH", log, pack(added)),
+                # Of a log that expired, or that the store has lost, no mark may be taken for one of that which follows.
+                command("HSETNX", meta, "generation", now_ms()),
+                command("HINCRBY", meta, "pages", len(added)),
+                *(command("EXPIRE", key, EVIDENCE_SECONDS) for key in (log, meta, met)),
+                command("HINCRBY", f"{self._prefix}rb:changed", host, len(added)),
+            ]
+        self._calls.ask(asked)
 
     @_asked
     def evidence(self, host: str, after: str = "") -> Evidence:
@@ -125,8 +146,8 @@ class RuleBook:
         """
         generation, _, rest = after.partition(":")
         start = rest.partition(":")[0] or "0"
-        keys = [self._key(host, kind) for kind in ("log", "meta", "met", "book")]
-        now, total, blocks, continued, read, was_cut, version = self._run("evidence", keys, generation, start)
+        found = self._run("evidence", self._base(host), generation, start)
+        now, total, blocks, continued, read, was_cut, version = found
         pages = tuple(page for block in read for page in _readable(host, block))
         mark = f"{now.decode()}:{blocks}:{total.decode()}"
         saved = int(version) if version else None
@@ -150,10 +171,9 @@ class RuleBook:
         """
         generation, replaced_blocks, replaced_pages = upto.split(":")
         blocks = [pack(pages[start : start + BLOCK_PAGES]) for start in range(0, len(pages), BLOCK_PAGES)]
-        keys = (self._key(host, "log"), self._key(host, "meta"), self._key(host, "met"))
         met = [part for crawl, contents in (gone or {}).items() for part in (crawl, contents)]
         given = (len(pages), len(met), *met, *blocks)
-        if not self._run("rewrite", keys, generation, replaced_blocks, replaced_pages, *given):
+        if not self._run("rewrite", self._base(host), generation, replaced_blocks, replaced_pages, *given):
             return ""
         self._forget_met(host)
         return f"{int(generation) + 1}:{len(blocks)}:{len(pages)}"
@@ -203,20 +223,17 @@ class RuleBook:
         found = self._client.hscan_iter(f"{self._prefix}rb:changed", count=PAGE)
         return {host.decode(): int(pages) for host, pages in found}
 
-    @translated()
     def looked_at(self, host: str, pages: int) -> None:
         """Take so many pages off what is `changed` of a host, and the host where none is left."""
-        self._run("looked_at", (f"{self._prefix}rb:changed",), host, pages)
+        self._run("looked_at", f"{self._prefix}rb:changed", host, pages)
 
-    @translated()
     def lease(self, host: str, owner: str, seconds: float) -> bool:
         """Take or prolong the sole right to learn a host; False while another owner has it."""
-        return bool(self._run("lease", (self._key(host, "lease"),), owner, max(1, int(seconds * 1000))))
+        return bool(self._run("lease", self._base(host), owner, max(1, int(seconds * 1000))))
 
-    @translated()
     def release(self, host: str, owner: str) -> None:
         """Give a lease back; nothing happens where it is another's by now."""
-        self._run("lease", (self._key(host, "lease"),), owner, 0)
+        self._run("lease", self._base(host), owner, 0)
 
     @_asked
     def load(self, host: str) -> HostRules:
@@ -263,17 +280,16 @@ class RuleBook:
         if added:
             self._client.hset(ids, mapping=dict.fromkeys(added, host))
         rules, entries = rules_to_bytes(state.rules), entries_to_bytes(state)
-        if not self._run("save", (self._key(host, "book"),), before.revision, state.rules.version, rules, entries):
+        if not self._run("save", self._base(host), before.revision, state.rules.version, rules, entries):
             return False
         dropped = [rule for rule in before.entries if rule not in state.entries]
         if dropped:
             self._client.hdel(ids, *dropped)
         return True
 
-    @translated()
     def offer(self, rules: RuleSet) -> None:
         """Put a rule set where crawlers load it from at their start, unless a later version lies there already."""
-        self._run("offer", (f"{self._prefix}rules",), rules.host, rules.version, rules_to_bytes(rules))
+        self._run("offer", f"{self._prefix}rules", rules.host, rules.version, rules_to_bytes(rules))
 
     @translated()
     def note_site(self, group: str, site: str) -> None:
@@ -316,17 +332,15 @@ class RuleBook:
         found = self._client.hget(f"{self._prefix}rb:ids", rule)
         return None if found is None else found.decode()
 
-    @translated()
     def add_skips(self, reports: Sequence[SkipReport]) -> int:
         """Log and count skips, each once however often it is delivered; return how many were new."""
-        keys = [self._skip_key(kind) for kind in ("log", "counts", "seen", "before")]
         new = 0
         for start in range(0, len(reports), PAGE):
             args: list[str | int | bytes] = [self._skips_limit]
             for report in reports[start : start + PAGE]:
                 message = encode(report)
                 args += (blake2b(message, digest_size=IDENTITY_BYTES).digest(), report.rule, message)
-            new += int(self._run("skips", keys, *args))
+            new += int(self._run("skips", f"{self._prefix}rb:{{:skips}}", *args))
         return new
 
     def skips(self, rule: str = "") -> Iterator[SkipReport]:

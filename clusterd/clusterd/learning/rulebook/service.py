@@ -249,6 +249,7 @@ class RuleService:
         except Unreachable as error:
             log.info("the leases run out by themselves: %s", error)
         self.forget()
+        self.book.close()
 
     def forget(self) -> None:
         """Let all learners go, as of a store that came back from the past: by their marks they pass over what is added.

@@ -14,6 +14,7 @@ from clusterd.learning.rulebook import service as rule_service
 from clusterd.learning.rulebook.recall import LEAST_PAGES
 from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
+from clusterd_consumer.redis_lines import Line
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.rules import RuleSet
@@ -339,10 +340,10 @@ def test_a_command_that_learns_all_that_is_due_holds_few_learners(
 def test_a_lesson_asks_the_store_little_of_hosts_of_few_pages(book: RuleBook, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a broad crawl has by the thousands: the lease, the evidence, the list of those changed, and now and then."""
     service = RuleService(book)
-    send, sent = redis.Connection.send_packed_command, count()
-    monkeypatch.setattr(
-        redis.Connection, "send_packed_command", lambda *args, **kwargs: (next(sent), send(*args, **kwargs))[1]
-    )
+    sent = count()
+    for way, name in ((redis.Connection, "send_packed_command"), (Line, "send")):
+        send = getattr(way, name)
+        monkeypatch.setattr(way, name, lambda *args, send=send, **kwargs: (next(sent), send(*args, **kwargs))[1])
     for fetched_at in (1, 2):  # the learners are made, and in memory
         service.observe([sketch(f"http://host{n}.example/{fetched_at}", n, fetched_at) for n in range(100)])
         before = next(sent)

@@ -51,6 +51,7 @@ FUNCTIONS: Final = ("evidence", "lease", "looked_at", "offer", "rewrite", "save"
 LIBRARY: Final = Library.of_files(
     "rules", files("clusterd.learning.rulebook") / "lua", (), FUNCTIONS, flags={"evidence": READS}
 )
+SCRIPTS: Final = {name: Script(LIBRARY, name) for name in FUNCTIONS}
 #: Seconds after its last page that a host's evidence is forgotten (90 days): hosts seen once do not pile up. Its
 #: rules stay.
 EVIDENCE_SECONDS: Final = 90 * 86_400
@@ -105,7 +106,7 @@ class RuleBook:
         self._prefix = prefix
         self._skips_limit = skips_limit
         self.insist = insist
-        self._functions = {name: Script(LIBRARY, name) for name in FUNCTIONS}
+        self._changed, self._skips = f"{prefix}rb:changed", f"{prefix}rb:{{:skips}}"
 
     def close(self) -> None:
         """Free its connections, but for the client's."""
@@ -118,23 +119,24 @@ class RuleBook:
         return f"{self._base(host)}:{kind}"
 
     def _skip_key(self, kind: str) -> str:
-        return f"{self._prefix}rb:{{:skips}}:{kind}"
+        return f"{self._skips}:{kind}"
 
     def _run(self, function: str, base: str, *args: str | int | bytes) -> Any:
-        return self._calls.run(self._functions[function], base, args)
+        return self._calls.run(SCRIPTS[function], base, args)
 
     def add_pages(self, pages: Mapping[str, Sequence[Page]]) -> None:
         """Append to the evidence of hosts (host → pages) and mark the hosts as changed."""
         asked = []
         for host, added in pages.items():
-            log, meta, met = (f"{self._base(host)}:{kind}" for kind in ("log", "meta", "met"))
+            base = self._base(host)
+            log, meta, met = f"{base}:log", f"{base}:meta", f"{base}:met"
             asked += [
                 command("RPUSH", log, pack(added)),
                 # Of a log that expired, or that the store has lost, no mark may be taken for one of that which follows.
                 command("HSETNX", meta, "generation", now_ms()),
                 command("HINCRBY", meta, "pages", len(added)),
                 *(command("EXPIRE", key, EVIDENCE_SECONDS) for key in (log, meta, met)),
-                command("HINCRBY", f"{self._prefix}rb:changed", host, len(added)),
+                command("HINCRBY", self._changed, host, len(added)),
             ]
         self._calls.ask(asked)
 
@@ -220,12 +222,12 @@ class RuleBook:
     @_asked
     def changed(self) -> dict[str, int]:
         """Return the hosts with evidence that no learner has looked at, and how many pages of it each has."""
-        found = self._client.hscan_iter(f"{self._prefix}rb:changed", count=PAGE)
+        found = self._client.hscan_iter(self._changed, count=PAGE)
         return {host.decode(): int(pages) for host, pages in found}
 
     def looked_at(self, host: str, pages: int) -> None:
         """Take so many pages off what is `changed` of a host, and the host where none is left."""
-        self._run("looked_at", f"{self._prefix}rb:changed", host, pages)
+        self._run("looked_at", self._changed, host, pages)
 
     def lease(self, host: str, owner: str, seconds: float) -> bool:
         """Take or prolong the sole right to learn a host; False while another owner has it."""
@@ -340,7 +342,7 @@ class RuleBook:
             for report in reports[start : start + PAGE]:
                 message = encode(report)
                 args += (blake2b(message, digest_size=IDENTITY_BYTES).digest(), report.rule, message)
-            new += int(self._run("skips", f"{self._prefix}rb:{{:skips}}", *args))
+            new += int(self._run("skips", self._skips, *args))
         return new
 
     def skips(self, rule: str = "") -> Iterator[SkipReport]:

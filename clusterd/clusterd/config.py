@@ -76,7 +76,7 @@ class Config(Settings):
         0.0, "days from their fetch that superseded versions of pages are kept; 0: for ever", _at_least(0), "0 or more"
     )
     whole: bool = setting(
-        False, 'keep whole pages beside their main texts, to be asked for (`Index.similar(…, stream="whole")`)'
+        False, "keep whole pages beside their main texts, for `similar --whole`; decided when a store is begun"
     )
     candidates: str = setting(
         "",

@@ -18,6 +18,9 @@ from clusterd_consumer.resemblance import exact
 
 from tests.clusterd.command_line import FIELDS, PROGRAM, Typed, page, words, write
 
+#: Pages, each with the seeds of its navigation and its main text.
+PAGES = list(enumerate([(1, 2), (1, 3), (4, 2), (1, 2)]))
+
 
 class TestQuestions:
     def test_clusters_under_policies(self, filled: Typed) -> None:
@@ -56,6 +59,27 @@ class TestQuestions:
         assert held[0].keys() == FIELDS["holders"]
         assert len(held) == 4
         assert {one["host"] for one in held} == {"h.example"}
+
+    def test_similar_as_a_whole(self, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CLUSTERD_WHOLE", "true")
+        rows = [page(str(place), f"<nav>{words(nav)}</nav><main>{words(text)}</main>") for place, (nav, text) in PAGES]
+        assert typed("ingest", str(write(tmp_path / "pages.jsonl", *rows)))[0] == 0
+        monkeypatch.delenv("CLUSTERD_WHOLE")
+        _, hits, _ = typed("similar", "http://h.example/0", "--whole")
+        assert hits[0].keys() == FIELDS["similar"]
+        assert [hit["url"][-1] for hit in hits] == ["3", "1", "2"]  # all, the navigation, the main text
+        assert [hit["url"][-1] for hit in typed("similar", "http://h.example/0")[1]] == ["2", "3"]
+        (tmp_path / "asked.html").write_text(rows[0]["html"])
+        assert [hit["resemblance"] for hit in typed("similar", "asked.html", "--whole")[1]][:2] == [1.0, 1.0]
+        (tmp_path / "empty.html").write_text("<html><p></html>")
+        for asked, code, what in (("empty.html", 2, "has no words"), ("http://h.example/no", 1, "has no page")):
+            status, _, err = typed("similar", asked, "--whole")
+            assert (status, what in err) == (code, True), err
+        assert "give one of them" in typed("similar", "asked.html", "--whole", "--all")[2]
+
+    def test_a_store_of_main_texts_has_no_whole_pages(self, filled: Typed) -> None:
+        status, _, err = filled("similar", "http://h.example/a", "--whole")
+        assert (status, "begun without whole pages (CLUSTERD_WHOLE)" in err) == (2, True), err
 
     def test_compare(self, filled: Typed) -> None:
         _, (exact,), _ = filled(

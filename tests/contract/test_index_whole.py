@@ -92,6 +92,34 @@ def test_as_many_are_found_as_are_asked_for(index: Index) -> None:
         assert [hit.url for hit in hits] == urls[:limit]
 
 
+def test_a_page_asks_by_the_frame_that_it_shows_now(index: Index) -> None:
+    index.apply([framed(A, 1, MAIN, CHROME), framed(B, 1, MAIN, OTHER), framed(C, 1, range(300, 400), CHROME)])
+    index.apply([framed(A, 2, MAIN, OTHER), framed(D, 1, range(0), range(0))])
+    settled(index)
+    asked = index.whole_sketch(A)
+    assert asked is not None
+    assert (asked.shingles, asked.complete) == (200, True)
+    hits = index.similar(asked, TEXT.code, stream="whole")
+    assert [(hit.url, hit.resemblance) for hit in hits] == [(A, 1.0), (B, 1.0)]
+    wordless = index.whole_sketch(D)
+    assert wordless is not None
+    assert (wordless.shingles, index.similar(wordless, TEXT.code, stream="whole")) == (0, [])
+    assert index.whole_sketch("http://h.example/never") is None
+
+
+def test_a_long_page_asks_as_its_text_does(index: Index) -> None:
+    long, longer = range(5000), range(5600)
+    index.apply([framed(A, 1, long, CHROME), framed(B, 1, longer, OTHER)])
+    asked = index.whole_sketch(A)
+    assert asked is not None
+    assert (asked.complete, asked.parity != b"") == (False, True)
+    text = stream([*long, *CHROME])
+    assert abs(asked.shingles / text.shingles - 1) < 0.001
+    of_page = index.similar(asked, TEXT.code, stream="whole")
+    assert of_page == index.similar(text, TEXT.code, stream="whole")
+    assert [hit.url for hit in of_page] == [A, B]
+
+
 def test_a_frame_is_posted_once(redis_url: str, prefix: str) -> None:
     asked: list[str] = []
 
@@ -110,10 +138,13 @@ def test_a_frame_is_posted_once(redis_url: str, prefix: str) -> None:
     index.close()
 
 
-def test_a_stream_that_is_not_kept_is_not_asked(redis_url: str, prefix: str) -> None:
-    index = open_index(redis_url, prefix)
+@pytest.mark.parametrize("on", ["memory", "redis"])
+def test_a_stream_that_is_not_kept_is_not_asked(redis_url: str, prefix: str, on: str) -> None:
+    index = open_index(redis_url if on == "redis" else None, prefix)
     with pytest.raises(WrongInput, match="whole"):
         index.similar(stream(MAIN), TEXT.code, stream="whole")
+    with pytest.raises(WrongInput, match="whole"):
+        index.whole_sketch(A)
     index.close()
 
 

@@ -17,6 +17,7 @@ from clusterd.cli.parameters import Place, Share
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Profile
 
+    from clusterd.clusters.contract import Stream
     from clusterd.queries.documents import Document
     from clusterd.services import Services
 
@@ -29,15 +30,19 @@ GROUP_COLUMNS: Final = ("representative", "members")
 @click.argument("asked", metavar="URL|FILE|-", type=Place())
 @click.option("--limit", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="Most matches.")
 @click.option("--all", "everything", is_flag=True, help="Look at every page, of more than 200,000 different ones too.")
+@click.option("--whole", is_flag=True, help="By all words of pages, navigation and all (needs CLUSTERD_WHOLE).")
 @click.pass_obj
-def similar(invocation: Invocation, asked: str, limit: int, everything: bool) -> None:
+def similar(invocation: Invocation, asked: str, limit: int, everything: bool, whole: bool) -> None:
     """Find the pages that resemble a page of the store, a file (HTML or text) or standard input, best first."""
     from clusterd import queries
 
+    if everything and whole:
+        raise WrongInput("--all looks at main texts, --whole at whole pages: give one of them")
+    stream: Stream = "whole" if whole else "main"
     profile = invocation.profile
     with invocation.caught_up() as services:
-        document = _with_words(asked, services, profile)
-        hits = queries.similar(services.index, document, profile, limit, "all" if everything else None)
+        document = _with_words(asked, services, profile, stream)
+        hits = queries.similar(services.index, document, profile, limit, "all" if everything else None, stream)
         records = [
             {
                 "url": hit.url,
@@ -120,19 +125,19 @@ def _at_hand(given: str) -> bool:
     return given == "-" or given.startswith("text:") or os.path.isfile(given) or "://" not in given
 
 
-def _with_words(given: str, services: Services, profile: Profile) -> Document:
+def _with_words(given: str, services: Services, profile: Profile, stream: Stream = "main") -> Document:
     """Return what is looked for; `WrongInput` where it has no words: an answer without a match would mislead."""
-    document = _document(given, services, profile)
+    document = _document(given, services, profile, stream)
     if document.url is None and not document.sketch.tokens:
         name = "the input" if given == "-" else given
         raise WrongInput(f"{name}: has no words, so that no page can be found by it; give HTML or plain text")
     return document
 
 
-def _document(given: str, services: Services | None, profile: Profile) -> Document:
+def _document(given: str, services: Services | None, profile: Profile, stream: Stream = "main") -> Document:
     from clusterd import queries
 
-    return queries.document(given, None if services is None else services.index, profile)
+    return queries.document(given, None if services is None else services.index, profile, stream)
 
 
 @click.command("group")

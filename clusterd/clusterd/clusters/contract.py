@@ -113,6 +113,14 @@ class Hit:
 #: common with it (some 10 µs a page).
 Look = Literal["lists", "clusters", "all"]
 
+#: What is asked for: main texts, or whole pages, where a store keeps these.
+Stream = Literal["main", "whole"]
+#: What is said where whole pages are asked for that a store has not.
+WITHOUT_WHOLE: Final = (
+    "this store was begun without whole pages (CLUSTERD_WHOLE); read the log into a store of another prefix or folder "
+    "to keep them"
+)
+
 
 class Change(NamedTuple):
     """What happened to a page under one policy."""
@@ -224,9 +232,12 @@ class Index(Protocol):
         ...
 
     def similar(
-        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
+        self, query: StreamSketch, profile: int, limit: int = 10, stream: Stream = "main", look: Look = "clusters"
     ) -> list[Hit]:
-        """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
+        """Return the pages that resemble or contain or are contained in the query, best resemblance first.
+
+        Whole pages are found by the lists alone, and stand in no cluster; `WrongInput` where the store keeps none.
+        """
         ...
 
     def listed(self, queries: Sequence[StreamSketch], profile: int, limit: int = 10) -> list[list[Hit]]:
@@ -261,6 +272,13 @@ class Index(Protocol):
 
     def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:
         """Return what `sketch` says of each of these URLs and fetch times, in few calls."""
+        ...
+
+    def whole_sketch(self, url: str) -> StreamSketch | None:
+        """Return the stored sketch of a whole page (the current version); None for an unknown URL.
+
+        `WrongInput` where the store keeps main texts only.
+        """
         ...
 
     def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:

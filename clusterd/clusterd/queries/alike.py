@@ -19,7 +19,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, sketch_text
 from clusterd_crawler.urls import host_of
 
-from clusterd.clusters.contract import Hit, Index, Look
+from clusterd.clusters.contract import Hit, Index, Look, Stream
 from clusterd.queries.documents import Document
 from clusterd.queries.likeness import likeness, with_containment
 
@@ -52,22 +52,30 @@ class Comparison:
     doubtful: bool
 
 
-def similar(index: Index, asked: Document, profile: Profile, limit: int = 10, look: Look | None = None) -> list[Hit]:
+def similar(
+    index: Index,
+    asked: Document,
+    profile: Profile,
+    limit: int = 10,
+    look: Look | None = None,
+    stream: Stream = "main",
+) -> list[Hit]:
     """Return the pages that resemble, contain or are contained in a document, best resemblance first.
 
     Only sketches of one profile compare: a page of the store is looked for among those of its own profile, a text
     among the pages of each (a store of tweets is asked like any other). ``look``: where, by default at all pages of a
-    store that is `SMALL`, and elsewhere in the clusters of what the posting lists propose.
+    store that is `SMALL`, and elsewhere in the clusters of what the posting lists propose; of whole pages (``stream``,
+    with a `document` of the same) at the lists alone.
     """
     look = look or ("all" if index.counts()["contents"] <= SMALL else "clusters")
     own = asked.profile
     if own is not None or asked.text is None:
-        hits = index.similar(asked.sketch, (own or profile).code, limit + 1, look=look)
+        hits = index.similar(asked.sketch, (own or profile).code, limit + 1, stream, look)
         return [hit for hit in hits if hit.url != asked.url][:limit]
     best: dict[str, Hit] = {}
     for one in PROFILES.values():
         sketch = asked.sketch if one is profile else sketch_text(asked.text, one)
-        for hit in index.similar(sketch, one.code, limit, look=look):
+        for hit in index.similar(sketch, one.code, limit, stream, look):
             if hit.url not in best or hit.resemblance > best[hit.url].resemblance:
                 best[hit.url] = hit
     return sorted(best.values(), key=lambda hit: hit.rank)[:limit]

@@ -22,7 +22,7 @@ from clusterd_crawler.text import NotText, decode, is_markup, main_part, marked_
 from clusterd_crawler.tokens import tokens
 from clusterd_crawler.urls import canonical_hosts
 
-from clusterd.clusters.contract import Index
+from clusterd.clusters.contract import Index, Stream
 from clusterd.ingest.contents import ARCHIVES, container, is_html, type_of, unpacked
 from clusterd.ingest.frames import MOST
 from clusterd.queries.spellings import spellings
@@ -41,12 +41,12 @@ class Document:
     #: The URL, where it is a page of the store; else None.
     url: str | None
     sketch: StreamSketch
-    #: The main text, where it is at hand.
+    #: The text that was sketched, where it is at hand: the main text, or that of the whole page.
     text: str | None = None
 
     @cached_property
     def tokens(self) -> tuple[str, ...] | None:
-        """The tokens of the main text, where it is at hand: of a book they take longer than all its sketches."""
+        """The tokens of the text, where it is at hand: of a book they take longer than all its sketches."""
         return None if self.text is None else tuple(tokens(self.text))
 
     @property
@@ -55,15 +55,18 @@ class Document:
         return PROFILES.get(getattr(self.sketch, "profile", 0))
 
 
-def document(given: str, index: Index | None, profile: Profile) -> Document:
-    """Return what is meant by a URL of the store (where there is one), a file's path, ``-`` or ``text:…``."""
+def document(given: str, index: Index | None, profile: Profile, stream: Stream = "main") -> Document:
+    """Return what is meant by a URL of the store (where there is one), a file's path, ``-`` or ``text:…``.
+
+    ``stream``: by its main text, or as a whole page.
+    """
     if given.startswith(TEXT_MARK):
         return of_text(given.removeprefix(TEXT_MARK), profile)
     if given == "-":
-        return of_bytes(_whole(sys.stdin.buffer, "the input"), profile)
+        return of_bytes(_read_whole(sys.stdin.buffer, "the input"), profile, stream=stream)
     if index is not None and _URL.match(given) and not os.path.exists(given):
-        return of_url(given, index)
-    return of_bytes(read(given), profile, given)
+        return of_url(given, index, stream)
+    return of_bytes(read(given), profile, given, stream)
 
 
 def of_text(text: str, profile: Profile) -> Document:
@@ -71,7 +74,7 @@ def of_text(text: str, profile: Profile) -> Document:
     return Document(None, sketch_text(text, profile), text)
 
 
-def of_bytes(data: bytes, profile: Profile, name: str = "the input") -> Document:
+def of_bytes(data: bytes, profile: Profile, name: str = "the input", stream: Stream = "main") -> Document:
     """Return HTML or plain text, compressed or not, as a document; `WrongInput` for a picture and the like."""
     data = unpacked(data, name)
     if what := "a WARC or ARC file" if data.startswith(ARCHIVES) else container(data):
@@ -83,15 +86,15 @@ def of_bytes(data: bytes, profile: Profile, name: str = "the input") -> Document
     if not is_html(data):
         return of_text(decode(data, "text/plain"), profile)
     marked, _ = marked_text(decode(data, "text/html"), type_of(name))
-    main = of_text(main_part(marked), profile)
-    return main if main.sketch.tokens else of_text(plain(marked), profile)
+    main = of_text(main_part(marked), profile) if stream == "main" else None
+    return main if main and main.sketch.tokens else of_text(plain(marked), profile)
 
 
-def of_url(url: str, index: Index) -> Document:
+def of_url(url: str, index: Index, stream: Stream = "main") -> Document:
     """Return a page of the store as a document; `NotFound` where the store has none under this URL."""
     known = known_url(url, index)
-    sketch = None if known is None else index.sketch(known)
-    if known is not None and sketch is not None:
+    sketch_of = index.sketch if stream == "main" else index.whole_sketch
+    if known is not None and (sketch := sketch_of(known)) is not None:
         return Document(known, sketch)
     raise missing(url)
 
@@ -152,7 +155,7 @@ def read(given: str) -> bytes:
     """Return the bytes of a file; `WrongInput` where it is not there, or has more than `MOST`."""
     try:
         with Path(given).open("rb") as file:
-            return _whole(file, given)
+            return _read_whole(file, given)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         what = f"{given}: {reason}" if given else "an empty name"
@@ -161,7 +164,7 @@ def read(given: str) -> bytes:
         ) from None
 
 
-def _whole(file: IO[bytes], name: str) -> bytes:
+def _read_whole(file: IO[bytes], name: str) -> bytes:
     """Return what a file holds, which may have no end; `WrongInput` where that is more than `MOST` bytes."""
     data = file.read(MOST + 1)
     if len(data) > MOST:

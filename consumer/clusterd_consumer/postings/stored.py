@@ -99,6 +99,12 @@ class Restored(StreamSketch):
         return count_of(self.stored) == self.shingles
 
 
+def restored(stored: bytes, profile: Profile) -> Restored:
+    """Return a sketch of which nothing is kept but its stored form: the number of its tokens and its text are not."""
+    stored = stored or bytes(4)
+    return Restored(stored, profile, unpack(stored, mantissa(profile)).shingles, tokens=0, text=0)
+
+
 def ordered(sketch: StreamSketch, profile: Profile) -> Values:
     """Return a sketch's values in the order of their sampling, ascending."""
     values = np.frombuffer(sketch.values, "<u8").astype(np.uint64)

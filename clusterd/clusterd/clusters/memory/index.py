@@ -25,7 +25,19 @@ from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.acceptance import loosest, slot_of
 from clusterd.clusters.changes import changes, first_other, gathered
-from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Look, Outcome, Policy, Split, Version
+from clusterd.clusters.contract import (
+    DEFAULT_POLICIES,
+    SPLITS,
+    WITHOUT_WHOLE,
+    Cluster,
+    Hit,
+    Look,
+    Outcome,
+    Policy,
+    Split,
+    Stream,
+    Version,
+)
 from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.memory.alike import alike, hits, original
 from clusterd.clusters.memory.contents import Content, Fetch, Pages, sketch_of, urls_of, version_of
@@ -288,13 +300,11 @@ class MemoryIndex:
         return [names[url] for url in urls]
 
     def similar(
-        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
+        self, query: StreamSketch, profile: int, limit: int = 10, stream: Stream = "main", look: Look = "clusters"
     ) -> list[Hit]:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
-        if stream == "whole" and self._wholes:
-            return self._wholes.similar(query, profile)[:limit]
-        if stream != "main":
-            raise WrongInput(f"stream {stream!r} is not indexed; only main is")
+        if stream == "whole":
+            return self._kept_whole().similar(query, profile)[:limit]
         with self._lock:
             forests = [] if look == "lists" else [self._graph.forests[slot] for slot in loosest(self._graph.graded)]
             found = alike(query, profile, self._contents, self._lists, forests, self._scheme, look == "all")
@@ -332,6 +342,15 @@ class MemoryIndex:
         """Return what `sketch` says of each of these URLs and fetch times."""
         with self._lock:
             return [sketch_of(self._pages.at(url, at)) for url, at in asked]
+
+    def whole_sketch(self, url: str) -> StreamSketch | None:
+        """Return the stored sketch of a whole page; None for an unknown URL."""
+        return self._kept_whole().sketch(url)
+
+    def _kept_whole(self) -> Wholes:
+        if self._wholes is None:
+            raise WrongInput(WITHOUT_WHOLE)
+        return self._wholes
 
     def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
         """Return for each version the text of the oldest content that is known to resemble it itself."""

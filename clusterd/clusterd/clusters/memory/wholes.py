@@ -5,6 +5,7 @@ from __future__ import annotations
 from clusterd_consumer.postings.judging import judge_many
 from clusterd_consumer.postings.keys import lookup_keys, prepare
 from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.stored import Restored, restored
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 
 from clusterd.clusters.contract import Hit
@@ -22,6 +23,13 @@ class Wholes:
         """Let a URL show this page."""
         stored, keys = prepare(sketch.whole, PROFILES[sketch.profile], self._scheme)
         self._pages[sketch.url] = sketch.profile, stored, frozenset(keys.tolist())
+
+    def sketch(self, url: str) -> Restored | None:
+        """Return the stored sketch of a page; None for an unknown URL."""
+        if url not in self._pages:
+            return None
+        profile, stored, _ = self._pages[url]
+        return restored(stored, PROFILES[profile])
 
     def similar(self, query: StreamSketch, profile: int) -> list[Hit]:
         """Return the pages that resemble the query as a whole, best first."""

@@ -14,6 +14,7 @@ from clusterd_consumer.hash_tags import hash_tags, numbered, spread_tags
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 from clusterd_crawler.errors import WrongInput
 
+from clusterd.clusters.contract import WITHOUT_WHOLE
 from clusterd.clusters.redis.home import Home
 
 #: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
@@ -78,7 +79,5 @@ def keeps_whole(home: Home, wanted: bool) -> bool:
         home.command("HSETNX", "m", "whole", int(wanted))
     kept = bool(int(home.command("HGET", "m", "whole")))
     if wanted and not kept:
-        raise WrongInput(
-            "this store was begun without whole pages; read the log into a store of another prefix to keep them"
-        )
+        raise WrongInput(WITHOUT_WHOLE)
     return kept

@@ -33,7 +33,7 @@ FUNCTIONS: Final = (
     *("tell", "state", "repend", "mark", "anew", "lease"),
     *("seed", "accept", "crown", "under", "widen", "adopt", "release", "shut", "lead"),
     *("stands", "cut", "equals", "alike", "texts", "parted", "renew", "review"),
-    "rebuild",
+    *("rebuild", "page"),
 )
 #: Places of counters in the order of `Counters`; where those of clusters begin.
 COUNTED: Final = (0, 1, 2, 5, 6, 13, 14)
@@ -46,7 +46,7 @@ USED: Final = struct.Struct("<II")
 SHORTEN: Final = ("standings", "members", "shown", "origins", "stands")
 #: What a full Redis lets run: questions, retention, and what settles.
 FLAGS: Final = {
-    **dict.fromkeys(("versions", "urls", "contents", "near", "equals", "alike", "texts"), READS),
+    **dict.fromkeys(("versions", "urls", "page", "contents", "near", "equals", "alike", "texts"), READS),
     **dict.fromkeys(SHORTEN, FREES),
     **dict.fromkeys(("crown", "under", "widen", "adopt", "release", "shut", "lead", "cut", "parted", "renew"), FREES),
     **dict.fromkeys(("lease", "dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES),
@@ -96,6 +96,7 @@ PARTED: Final = Script(LIBRARY, "parted")
 RENEW: Final = Script(LIBRARY, "renew")
 REVIEW: Final = Script(LIBRARY, "review")
 REBUILD: Final = Script(LIBRARY, "rebuild")
+PAGE: Final = Script(LIBRARY, "page")
 
 
 @dataclass(frozen=True, slots=True)

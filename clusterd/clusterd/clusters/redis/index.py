@@ -31,15 +31,27 @@ from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_consumer.resemblance import Estimate
 from clusterd_consumer.transport.contract import Position
-from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.servers.redis_address import is_cluster
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
-from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Look, Outcome, Policy, Split, Version
+from clusterd.clusters.contract import (
+    DEFAULT_POLICIES,
+    WITHOUT_WHOLE,
+    Cluster,
+    Hit,
+    Look,
+    Outcome,
+    Policy,
+    Split,
+    Stream,
+    Version,
+)
 from clusterd.clusters.redis.asking.questions import Questions
+from clusterd.clusters.redis.asking.wholes import number_of, similar_whole, whole_sketch
 from clusterd.clusters.redis.founding import LAYOUT, SPREAD, founded, keeps_whole, scheme_of
 from clusterd.clusters.redis.home import REGISTER, Home
-from clusterd.clusters.redis.homes import OWN, Homes
+from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers, go_on
@@ -218,7 +230,7 @@ class RedisIndex:
         """Post the whole pages of current versions, where that stream is kept."""
         if self._whole:
             current = [(one, known) for one, known in zip(sketches, registered, strict=True) if known.flags & CURRENT]
-            pages = [self._homes.place_of(known.content) << OWN | known.page for _, known in current]
+            pages = [number_of(self._homes.place_of(known.content), known.page) for _, known in current]
             self._whole.apply(
                 [
                     Showing(page, time_of(one), one.whole, one.profile)
@@ -314,12 +326,12 @@ class RedisIndex:
         return self._questions.cluster_names(self._policies.reload().entries, urls, policy)
 
     def similar(
-        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
+        self, query: StreamSketch, profile: int, limit: int = 10, stream: Stream = "main", look: Look = "clusters"
     ) -> list[Hit]:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
-        if self._whole and stream == "whole":
-            return self._questions.similar_whole(self._whole, query, profile, limit)
-        return self._questions.similar(self._policies.reload().entries, query, profile, limit, stream, look)
+        if stream == "whole":
+            return similar_whole(self._homes, self._kept_whole(), query, profile, limit)
+        return self._questions.similar(self._policies.reload().entries, query, profile, limit, look)
 
     def listed(self, queries: Sequence[StreamSketch], profile: int, limit: int = 10) -> list[list[Hit]]:
         """Return what `similar` says of each of these by the lists alone."""
@@ -348,6 +360,15 @@ class RedisIndex:
     def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:
         """Return what `sketch` says of each of these URLs and fetch times."""
         return self._questions.sketches(asked)
+
+    def whole_sketch(self, url: str) -> StreamSketch | None:
+        """Return the stored sketch of a whole page; None for an unknown URL."""
+        return whole_sketch(self._homes, self._kept_whole(), url)
+
+    def _kept_whole(self) -> SecondStream:
+        if self._whole is None:
+            raise WrongInput(WITHOUT_WHOLE)
+        return self._whole
 
     def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
         """Return for each version the text of the oldest content that is known to resemble it itself."""

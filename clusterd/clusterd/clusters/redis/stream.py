@@ -20,25 +20,29 @@ from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.postings.keys import keys_of, prepare
 from clusterd_consumer.postings.redis_lists import BUCKETS, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
+from clusterd_consumer.postings.stored import Restored, restored
 from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Script, packed_numbers
 from clusterd_consumer.resemblance import Estimate
-from clusterd_crawler.sketch import PROFILES, StreamSketch
+from clusterd_crawler.sketch import PROFILES, TEXT, StreamSketch
 
 from clusterd.clusters.identity import stream_key
 from clusterd.clusters.redis.asking.ranking import rankings
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
-FUNCTIONS: Final = ("enter", "bury", "pages")
+FUNCTIONS: Final = ("enter", "bury", "pages", "shows")
 LIBRARY: Final = Library.of_files(
-    "stream", LUA, ("order", "stream"), FUNCTIONS, BUCKETS, {"bury": FREES, "pages": READS}
+    "stream", LUA, ("order", "stream"), FUNCTIONS, BUCKETS, {"bury": FREES, "pages": READS, "shows": READS}
 )
 ENTER: Final = Script(LIBRARY, "enter")
 BURY: Final = Script(LIBRARY, "bury")
 PAGES: Final = Script(LIBRARY, "pages")
+SHOWS: Final = Script(LIBRARY, "shows")
 
 #: enter.lua: page, time, identity, profile; its answer: text, whether it is to be posted (1), and is new (2).
 SHOWN: Final = struct.Struct("<I6s8sB")
 ENTERED: Final = struct.Struct("<IB")
+#: shows.lua: text, profile.
+SHOWING: Final = struct.Struct("<IB")
 #: Texts that one step buries.
 BURIED: Final = 64
 
@@ -100,6 +104,12 @@ class SecondStream:
             if pages >= limit:
                 break
         return found
+
+    def sketch(self, page: int) -> Restored:
+        """Return the stored sketch of what a page shows; an empty one where that has no word."""
+        text, profile = SHOWING.unpack(self._calls.run(SHOWS, self._base, [page]))
+        stored = self._lists.sketches([text])[text] if text else b""
+        return restored(stored, PROFILES.get(profile, TEXT))
 
     def settle(self, steps: int | None = None) -> int:
         """Bury texts that no page shows any more, up to so many steps; return how many wait."""

@@ -13,7 +13,6 @@ from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.stored import Restored
 from clusterd_consumer.resemblance import Estimate
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 
 from clusterd.clusters.acceptance import loosest, slot_of
@@ -34,10 +33,9 @@ from clusterd.clusters.redis.asking.members import (
 from clusterd.clusters.redis.asking.origins import originals
 from clusterd.clusters.redis.asking.ranking import of_company, ranked, rankings, unproposed
 from clusterd.clusters.redis.home import VERSIONS, Home
-from clusterd.clusters.redis.homes import CHUNK, OWN, PART, Homes
+from clusterd.clusters.redis.homes import CHUNK, PART, Homes
 from clusterd.clusters.redis.spans.counting import ClusterCounts
 from clusterd.clusters.redis.spans.steps import Spans
-from clusterd.clusters.redis.stream import SecondStream
 
 #: URLs of one content that are put in order, at least; of more, any are answered.
 EQUALS: Final = 64
@@ -89,11 +87,9 @@ class Questions:
         return [None if name is None else f"{policy}-{name}" for name in names]
 
     def similar(
-        self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, stream: str, look: Look
+        self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, look: Look
     ) -> list[Hit]:
         """Return the pages that resemble the query, best first: all its values are looked up, not a few."""
-        if stream != "main":
-            raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         kind = PROFILES[profile]
         stored, _ = prepare(query, kind, self._scheme)
         (found,) = rankings(self._lists, [query], [stored], kind, self._scheme)
@@ -163,17 +159,6 @@ class Questions:
                 hits += [Hit(url, *verdict, cluster) for url in islice(urls, len(of))]
             found.append(sorted(hits, key=lambda hit: hit.rank)[:limit])
         return found
-
-    def similar_whole(self, stream: SecondStream, query: StreamSketch, profile: int, limit: int) -> list[Hit]:
-        """Return the pages that resemble the query as a whole, best first; of a second stream there are no clusters."""
-        found = stream.similar(query, profile, max(limit, EQUALS))
-        pages = np.array([page for _, pages in found for page in pages], np.int64)
-        if len(self._homes) > 1:  # the second stream is one for all homes
-            pages = pages >> OWN << 32 | pages & (1 << OWN) - 1
-        urls = urls_of(self._homes, pages)
-        verdicts = [verdict for verdict, pages in found for _ in pages]
-        hits = [Hit(url, *verdict, None) for url, verdict in zip(urls, verdicts, strict=True)]
-        return sorted(hits, key=lambda hit: hit.rank)[:limit]
 
     def versions_of(self, urls: Sequence[str]) -> list[list[Version]]:
         """Return the versions of URLs, oldest first."""

@@ -167,8 +167,7 @@ def test_clusters_are_the_same_whether_they_fit_in_memory_or_not(
 
 def test_of_more_pages_there_is_more_on_disk_not_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """It took 460 bytes a page where all that is known of one lay in memory."""
-    monkeypatch.setattr("clusterd.batch.collection.REMEMBERED", 100)
-    for constant in ("sorting.BLOCK", "numbers.CHUNK"):
+    for constant in ("sorting.BLOCK", "numbers.CHUNK", "collection.REMEMBERED", "collection.RECENT"):
         monkeypatch.setattr(f"clusterd.batch.{constant}", 100)
 
     def peak(size: int) -> int:

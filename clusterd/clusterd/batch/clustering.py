@@ -72,10 +72,10 @@ def _join(collection: Collection, policies: Sequence[Policy], blocks: Iterable[B
         for first, group in groupby(pairs, key=lambda pair: pair[0]):
             proposed = [second for _, second in group]
             apart = sorted({second for union in unions for second in union.apart(first, proposed)})
-            profile = collection.profile(first)
-            others = [second for second in apart if collection.profile(second) == profile]
-            bits = mantissa(PROFILES[profile])
-            verdicts = judge_many(collection.stored(first), [collection.stored(other) for other in others], bits)
+            profile, asked = collection.stored(first)
+            known = ((second, *collection.stored(second)) for second in apart)
+            others = {second: stored for second, kind, stored in known if kind == profile}
+            verdicts = judge_many(asked, list(others.values()), mantissa(PROFILES[profile]))
             for other, verdict in zip(others, verdicts, strict=True):
                 joined = mask(policies, verdict)
                 for slot, union in enumerate(unions):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, Self
@@ -29,6 +30,9 @@ from clusterd.clusters.identity import sketch_key, text_key
 REMEMBERED: Final = 1 << 16
 #: Bytes of a URL that a run counts as one entry more.
 LONG: Final = 500
+#: Stored sketches that stay in memory when they have been read: pairs come by their first document, and mostly of one
+#: site, whose pages lie together.
+RECENT: Final = 4096
 
 
 class Collection:
@@ -46,6 +50,8 @@ class Collection:
         self._written = HeldBytes()
         self._urls = Records("QI")
         self._sketches = Records("BQI")
+        #: A document's stored sketch, behind the code of its profile, by number.
+        self.stored = lru_cache(RECENT)(self._stored)
         #: Of each document, by number, the first that has its text, and the first that has its content.
         self.texts = self.contents = Column(0).at
 
@@ -99,20 +105,16 @@ class Collection:
     def __len__(self) -> int:
         return len(self._urls)
 
-    def profile(self, number: int) -> int:
-        """Return the code of a document's profile."""
-        return int(self._sketches[number][0])
-
-    def stored(self, number: int) -> bytes:
-        """Return a document's stored sketch."""
-        _, start, size = self._sketches[number]
-        return self._held.at(start, size)
+    def _stored(self, number: int) -> tuple[int, bytes]:
+        profile, start, size = self._sketches[number]
+        return profile, self._held.at(start, size)
 
     def keys(self) -> Iterator[tuple[int, Keys]]:
         """Yield the first document of each content, ascending, and its posted keys."""
         for number in range(len(self)):
             if self.contents[number] == number:
-                yield number, keys_of(self.stored(number), self.profile(number), self._scheme)
+                profile, stored = self._stored(number)
+                yield number, keys_of(stored, profile, self._scheme)
 
     def grouped(self, name: Callable[[int], int], least: int) -> Iterator[tuple[int, list[str]]]:
         """Yield the first document and all URLs of those that have one name, where these are ``least`` and more."""

@@ -132,3 +132,14 @@ def test_a_server_of_another_kind_is_said_to_be_one(tmp_path: Path) -> None:
         with pytest.raises(Unreachable, match=r"before 7\.0 .*'hget'.* redis\+sentinel://HOST"), translated():
             client.execute_command("hget", "key", "secret")
         client.close()
+
+
+def test_a_server_that_is_too_old_is_said_to_be_that(tmp_path: Path) -> None:
+    """It has all that a store is opened with, and no functions."""
+    without = (
+        word for name in ("FCALL", "FCALL_RO", "FUNCTION") for word in ("--rename-command", name, f"{name}-to-be")
+    )
+    port = free_port()
+    too_old = pytest.raises(Unreachable, match=r"is older than 7\.0, .*FCALL.*; clusterd needs 7\.0 or later")
+    with redis_server(tmp_path / "server", *without, port=port), too_old:
+        RedisIndex(f"redis://127.0.0.1:{port}/0").apply(CRAWL)

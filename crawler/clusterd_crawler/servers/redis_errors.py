@@ -16,6 +16,8 @@ from clusterd_crawler.servers.redis_greeting import one_sided
 FORBIDDEN: Final = ("NOPERM", "The user executing the script can't", "ACL failure in script")
 #: What a server says that is of another kind, or older, than the address has it: no page is to blame.
 UNKNOWN: Final = "unknown command "
+#: Commands that Redis has had since 7.0.
+_FUNCTIONS: Final = ("FCALL", "FUNCTION")
 #: What Redis answers where a key holds another type than is asked for: another program has written it. No page is to
 #: blame; each that comes would meet it.
 FOREIGN: Final = "WRONGTYPE "
@@ -79,8 +81,11 @@ def _of_another_kind(said: str) -> str:
     """Return what is wrong with a server that does not know a command of ours."""
     if "SENTINEL" in said:
         return "is no sentinel; a single Redis is given as redis://HOST:PORT/DB"
+    unknown = said.partition(",")[0]
+    if any(name in unknown for name in _FUNCTIONS):  # a sentinel knows none of what is asked for before
+        return f"is older than 7.0, the first Redis that has functions ({unknown}); clusterd needs 7.0 or later"
     return (
-        f"answers as a sentinel does, or a Redis before 7.0 ({said.partition(',')[0]}); "
+        f"answers as a sentinel does, or a Redis before 7.0 ({unknown}); "
         "sentinels are given as redis+sentinel://HOST:PORT/SERVICE"
     )
 

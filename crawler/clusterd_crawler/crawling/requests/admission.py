@@ -23,6 +23,7 @@ from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.explored import Explored
 from clusterd_crawler.crawling.requests.kept import KeptOut
 from clusterd_crawler.crawling.requests.kinds import QUEUED_AGAIN, may_be_skipped
+from clusterd_crawler.crawling.requests.other_purposes import OtherPurposes
 from clusterd_crawler.crawling.requests.purposes import Purposes
 from clusterd_crawler.crawling.requests.rewriting import Rewriting
 from clusterd_crawler.crawling.requests.under_way import UnderWay
@@ -81,6 +82,7 @@ class Admission:
         #: URLs, so that each counts once → whether a request is kept that the duplicate filter has let pass.
         self._skipped: Remembered[bool] = Remembered()
         self.explored = Explored()
+        self._others = OtherPurposes(crawler.stats, decisions, purposes)
         #: The request that `fetch_again` has in hand, None once the scheduler has refused it.
         self._again: Request | None = None
         crawler.signals.connect(self._refused, signal=signals.request_dropped)
@@ -132,6 +134,8 @@ class Admission:
         key, rules = self._decisions.key(request.url)
         if not key:
             return None
+        if rules and self.may_be_skipped(request) and request.url not in self.explored:
+            self._others.note(request, key)
         place = key, self._purposes.noted(request)[:2]
         if self._under_way.begin(place, request):
             return self._sent(request, key, rules)

@@ -16,6 +16,7 @@ nobody expects a skip, and with the exception all that the callback had gathered
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
@@ -94,6 +95,8 @@ class Purposes:
         self._awaited: WeakSet[Request] = WeakSet()
         #: How often a request carried an object that none before had.
         self._alone = 0
+        #: The latest readers by their numbers: callback, ``cb_kwargs``, and each value in meta behind its key.
+        self._readers: OrderedDict[int, tuple[str, ...]] = OrderedDict()
         if engine is not None:
             self._listen(engine)
 
@@ -139,7 +142,24 @@ class Purposes:
             if self._is_said(key, value)
         )
         given = self._said(request.cb_kwargs, "cb_kwargs") if request.cb_kwargs else ""
-        return _number((self._callback(request), given, *said))
+        reader = self._callback(request), given, *said
+        number = _number(reader)
+        self._readers[number] = reader
+        if len(self._readers) > NUMBERS:
+            self._readers.popitem(last=False)
+        return number
+
+    def difference(self, request: Request, known: Purpose) -> str:
+        """Return, for people, in what the purpose of a request is another than that of a known page."""
+        purpose = self.noted(request)
+        if purpose.reader == known.reader:
+            return "depth" if purpose.session == known.session else "cookies or headers"
+        mine, other = self._readers.get(purpose.reader), self._readers.get(known.reader)
+        if mine is None or other is None:
+            return "callback, cb_kwargs or meta"
+        found = [name for name, one, two in zip(("callback", "cb_kwargs"), mine, other, strict=False) if one != two]
+        keys = sorted({value.partition(" ")[0] for value in {*mine[2:]} ^ {*other[2:]}})
+        return ", ".join([*found, *(f"meta[{key!r}]" for key in keys)])
 
     def _said(self, value: Any, where: str, key: Any = None) -> str:
         """Return what a request carries there; of very many objects, each in one request or a few, tell once."""

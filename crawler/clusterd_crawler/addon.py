@@ -17,11 +17,11 @@ from clusterd_crawler.middleware import (
 from clusterd_crawler.settings import Settings
 
 #: Places among the downloader middlewares: of what considers requests, before retries (550), redirects (600) and the
-#: cache (900); of what ends skipped requests, once Scrapy's that counts exceptions (850) has heard of them; of what
+#: cache (900); of what ends skipped requests, before Scrapy's that counts exceptions (850) hears of them; of what
 #: notices pages that send their reader on, between Scrapy's that decompresses pages (590) and the one that follows
 #: those (580); and of what takes responses, after all others.
 REQUESTS: Final = 540
-SKIPS: Final = 845
+SKIPS: Final = 860
 REFRESHES: Final = 585
 PAGES: Final = -1000
 #: Place among the spider middlewares: of all the nearest to the spider.

@@ -8,7 +8,8 @@ before Scrapy makes a redirect of them. They are noted where the spider gets the
 page that one of those refuses justifies no skip.
 
 To Scrapy a skip is an exception like any other, told to all downloader middlewares. Those that change proxies take one
-out of use for it, or send the request once more, and soon none is left: so they hear nothing of it.
+out of use for it, or send the request once more, and soon none is left; who counts exceptions is alarmed. So they hear
+nothing of it.
 """
 
 from __future__ import annotations

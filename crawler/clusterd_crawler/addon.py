@@ -7,13 +7,21 @@ from typing import Final
 from scrapy.settings import BaseSettings
 
 from clusterd_crawler.crawling.wrong_settings import told_plainly
-from clusterd_crawler.middleware import ClusterdMiddleware, ClusterdPages, ClusterdReading, ClusterdRefreshes
+from clusterd_crawler.middleware import (
+    ClusterdMiddleware,
+    ClusterdPages,
+    ClusterdReading,
+    ClusterdRefreshes,
+    ClusterdSkips,
+)
 from clusterd_crawler.settings import Settings
 
 #: Places among the downloader middlewares: of what considers requests, before retries (550), redirects (600) and the
-#: cache (900); of what notices pages that send their reader on, between Scrapy's that decompresses pages (590) and the
-#: one that follows those (580); and of what takes responses, after all others.
+#: cache (900); of what ends skipped requests, before Scrapy's that counts exceptions (850) hears of them; of what
+#: notices pages that send their reader on, between Scrapy's that decompresses pages (590) and the one that follows
+#: those (580); and of what takes responses, after all others.
 REQUESTS: Final = 540
+SKIPS: Final = 860
 REFRESHES: Final = 585
 PAGES: Final = -1000
 #: Place among the spider middlewares: of all the nearest to the spider.
@@ -29,6 +37,7 @@ class Addon:
             chosen = Settings.from_crawl(dict(settings))
         if chosen.enabled:
             _place(settings, "DOWNLOADER_MIDDLEWARES", ClusterdMiddleware, REQUESTS)
+            _place(settings, "DOWNLOADER_MIDDLEWARES", ClusterdSkips, SKIPS)
             _place(settings, "DOWNLOADER_MIDDLEWARES", ClusterdPages, PAGES)
             _place(settings, "DOWNLOADER_MIDDLEWARES", ClusterdRefreshes, REFRESHES)
             _place(settings, "SPIDER_MIDDLEWARES", ClusterdReading, READING)

@@ -1,4 +1,4 @@
-"""The middlewares: a thin shell around `crawl.Crawl`, at four places on a page's way.
+"""The middlewares: a thin shell around `crawl.Crawl`, at five places on a page's way.
 
 Requests are considered twice: by the ``request_scheduled`` signal, before any scheduler sees them, once the crawl has
 rules; and when they are about to be sent, for those that were queued before a rule was learned. Responses are taken
@@ -6,6 +6,10 @@ where the engine gets them, so that what is sketched is what all other downloade
 redirects, decompression, retries, the project's own) made of them; only those that send their reader on are seen
 before Scrapy makes a redirect of them. They are noted where the spider gets them, after all other spider middlewares: a
 page that one of those refuses justifies no skip.
+
+To Scrapy a skip is an exception like any other, told to all downloader middlewares. Those that change proxies take one
+out of use for it, or send the request once more, and soon none is left; who counts exceptions is alarmed. So they hear
+nothing of it.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.crawl import Crawl
 from clusterd_crawler.crawling.pages.responses import is_good
 from clusterd_crawler.crawling.requests.rewriting import goes_round, original
+from clusterd_crawler.crawling.skipped import SkippedDuplicate
 from clusterd_crawler.crawling.wrong_settings import told_plainly
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.settings import Settings
@@ -173,6 +178,22 @@ class ClusterdRefreshes(_Place):
             with _going_on(request.url):
                 crawl.redirected.refreshed(request, response)
         return response
+
+
+class ClusterdSkips(_Place):
+    """The downloader middleware for skips of requests that were about to be sent."""
+
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        """End a skipped request here: what is raised anew no further middleware hears of."""
+        if not isinstance(exception, SkippedDuplicate):
+            return None
+        if (crawl := self._crawl) is not None:
+            with _going_on(request.url):
+                crawl.ended(request)
+        instead = original(request)
+        if instead is None:
+            raise exception
+        return instead
 
 
 class ClusterdPages(_Place):

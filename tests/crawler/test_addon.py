@@ -352,7 +352,7 @@ def test_a_middleware_stays_where_the_project_has_placed_it() -> None:
         Addon().update_settings(settings)
         placed = settings.getdict(name)
         assert placed[key] == -2000
-        assert len(placed) == 4
+        assert len(placed) == 5
 
 
 def test_switched_off_it_is_not_there(site: Site, settings: dict[str, Any], tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.skipping.known_pages import KnownPages
 from scrapy import Request
+from scrapy.downloadermiddlewares.httpauth import HttpAuthMiddleware
 from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider
@@ -213,6 +214,36 @@ def test_what_every_request_of_the_spider_says_makes_no_session() -> None:
     assert plain == made.of(Request(f"http://{HOST}/", headers={"Cookie": "of the jar"}))
     made, _ = purposes(Reading, COOKIES_ENABLED=False)
     assert plain != made.of(Request(f"http://{HOST}/", headers={"Cookie": "its own"}))
+
+
+class LoggedIn(Reading):
+    http_user, http_pass, http_auth_domain = "ann", "secret", None
+
+
+@pytest.mark.filterwarnings("ignore:Use the HTTPAUTH_USER")  # of Scrapy, of the attributes
+@pytest.mark.parametrize(
+    ("kind", "settings", "meta"),
+    [
+        (LoggedIn, {}, {}),
+        (LoggedIn, {"HTTPAUTH_USER": "bob", "HTTPAUTH_DOMAIN": None}, {}),
+        (Reading, {"HTTPAUTH_USER": "ann", "HTTPAUTH_PASS": "secret", "HTTPAUTH_DOMAIN": None}, {}),
+        (Reading, {}, {"http_user": "ann", "http_pass": "secret"}),
+        (LoggedIn, {}, {"http_user": "bob"}),
+    ],
+)
+def test_a_login_that_scrapy_adds_to_a_request_that_is_sent_makes_no_other_session(
+    kind: type[Reading], settings: dict[str, Any], meta: dict[str, Any]
+) -> None:
+    """So a link is known when it is scheduled. A request's own login is another one."""
+    made, spider = purposes(kind, **settings)
+    adds = HttpAuthMiddleware.from_crawler(spider.crawler)
+    adds.spider_opened(spider)
+    link, sent = (Request(f"http://{HOST}/", meta=meta) for _ in range(2))
+    assert adds.process_request(sent) is None
+    assert b"Authorization" in sent.headers
+    assert made.of(sent) == made.of(link)
+    assert made.of(link.replace(headers={"Authorization": "Bearer 1"})) != made.of(link)
+    assert made.of(link.replace(meta={"http_user": "eve"})) != made.of(link)
 
 
 def test_pages_of_unknown_purpose_are_known_to_every_callback_without_a_session() -> None:

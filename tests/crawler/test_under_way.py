@@ -140,3 +140,15 @@ def test_requests_that_were_replaced_are_not_kept() -> None:
     del request
     assert sum(one() is not None for one in seen) <= NOTED
     assert not under_way.begin("first", Request("http://h.com/first?again"))
+
+
+def test_nobody_waits_for_a_page_that_is_for_another_purpose(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """It would be sent all the same, only later. Two of one purpose are fetched once, whoever else has the key."""
+    publish_rules(redis_url, prefix, sid_rules(site))
+    urls = [(f"{site.url}/slow/1?sid={who}{n}", who) for n in range(2) for who in "abc"]
+    slow = [{"url": url, "options": {"meta": {"cookiejar": who}}} for url, who in urls]
+    done = crawl(tmp_path, [f"{site.url}/", REST, *slow], settings)
+    assert sum(hits for path, hits in site.hits.items() if path.startswith("/slow/")) == 3
+    assert done.stat("awaited") == done.stat("skipped") == 3

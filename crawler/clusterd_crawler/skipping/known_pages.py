@@ -254,6 +254,14 @@ class KnownPages:
             return "", ()
         return key, applied
 
+    def under(self, url: str, key: str) -> KnownPage | None:
+        """Return the page fetched last under the key of a URL, for whatever purpose."""
+        try:
+            held = self._hosts.get(registrable(host_of(canonical(url))))
+        except WrongInput:
+            return None
+        return None if held is None else held.known(hash(key))
+
     def decide(self, url: str, at: int, purpose: Purpose = ANYONE, again: bool = False) -> Skip | None:
         """Return the skip that the rules ask for, or None where the URL is to be fetched for this purpose.
 

@@ -1,4 +1,4 @@
-"""Which requests are sent: not those that rules skip, and not yet those whose key is that of a page on its way.
+"""Which requests are sent: not those that rules skip, and not yet those of whose key a page for the same is on its way.
 
 One decision a request, from memory, when it is scheduled or about to be sent, and again when it has waited.
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 from scrapy import Request, signals
@@ -23,6 +23,7 @@ from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.explored import Explored
 from clusterd_crawler.crawling.requests.kept import KeptOut
 from clusterd_crawler.crawling.requests.kinds import QUEUED_AGAIN, may_be_skipped
+from clusterd_crawler.crawling.requests.other_purposes import OtherPurposes
 from clusterd_crawler.crawling.requests.purposes import Purposes
 from clusterd_crawler.crawling.requests.rewriting import Rewriting
 from clusterd_crawler.crawling.requests.under_way import UnderWay
@@ -81,6 +82,7 @@ class Admission:
         #: URLs, so that each counts once → whether a request is kept that the duplicate filter has let pass.
         self._skipped: Remembered[bool] = Remembered()
         self.explored = Explored()
+        self._others = OtherPurposes(crawler.stats, decisions, purposes)
         #: The request that `fetch_again` has in hand, None once the scheduler has refused it.
         self._again: Request | None = None
         crawler.signals.connect(self._refused, signal=signals.request_dropped)
@@ -132,11 +134,14 @@ class Admission:
         key, rules = self._decisions.key(request.url)
         if not key:
             return None
-        if self._under_way.begin(key, request):
+        if rules and self.may_be_skipped(request) and request.url not in self.explored:
+            self._others.note(request, key)
+        place = key, self._purposes.noted(request)[:2]
+        if self._under_way.begin(place, request):
             return self._sent(request, key, rules)
         if not self.may_be_skipped(request) or request.url in self.explored:
             return None
-        return self._after_another(request, key, rules)
+        return self._after_another(request, key, rules, place)
 
     async def _sent(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
         """Return the request that is to be sent instead, None where this one is."""
@@ -149,16 +154,18 @@ class Admission:
             logger.debug("Rewritten by rule %s: %s to %s", rules[-1], request.url, key)
         return instead
 
-    async def _after_another(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
-        """Wait for a page of the same key; then decide anew, as often as another was faster."""
+    async def _after_another(
+        self, request: Request, key: str, rules: tuple[str, ...], place: Hashable
+    ) -> Request | None:
+        """Wait for a page of the same key that is for the same; then decide anew, as often as another was faster."""
         self._stats.inc_value("clusterd/awaited")
         patience = float(request.meta.get("download_timeout") or self._patience)
         until = time.monotonic() + patience
-        while await self._under_way.ended(key, until - time.monotonic()):
+        while await self._under_way.ended(place, until - time.monotonic()):
             self.consider(request, filtered=True)
             if request.url in self.explored:
                 break
-            if self._under_way.begin(key, request):
+            if self._under_way.begin(place, request):
                 return await self._sent(request, key, rules)
         return None
 

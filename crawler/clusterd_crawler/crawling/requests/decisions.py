@@ -20,7 +20,7 @@ from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
-from clusterd_crawler.skipping.known_page import Plain, names_of, plain_names, plain_purpose
+from clusterd_crawler.skipping.known_page import KnownPage, Plain, names_of, plain_names, plain_purpose
 from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.skipping.traps import Trap
@@ -226,6 +226,15 @@ class Decisions:
             return "", ()
         try:
             return self._known.resting_key(url)
+        finally:
+            self._lock.release()
+
+    def known(self, url: str, key: str) -> KnownPage | None:
+        """Return the page fetched last under the key of a URL, for whatever purpose; None while rules are loaded."""
+        if not self._has_rules or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return self._known.under(url, key)
         finally:
             self._lock.release()
 

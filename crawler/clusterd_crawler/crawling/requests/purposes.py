@@ -16,6 +16,7 @@ nobody expects a skip, and with the exception all that the callback had gathered
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
@@ -29,6 +30,7 @@ from scrapy.http import Response
 from scrapy.http.headers import Headers
 from scrapy.settings import BaseSettings
 from scrapy.spiders import CrawlSpider
+from w3lib.http import basic_auth_header
 
 from clusterd_crawler.crawling.requests.carried import Carried
 from clusterd_crawler.crawling.requests.kinds import is_page
@@ -37,7 +39,8 @@ from clusterd_crawler.purpose import Purpose
 logger = logging.getLogger(__name__)
 
 #: Headers by which a server may choose what it shows under a URL.
-HEADERS: Final = frozenset({b"Accept", b"Accept-Language", b"Authorization", b"X-Requested-With"})
+AUTHORIZATION: Final = b"Authorization"
+HEADERS: Final = frozenset({b"Accept", b"Accept-Language", AUTHORIZATION, b"X-Requested-With"})
 #: Keys of a request's meta by which it has cookies of its own, or none, or is shown by a browser.
 META: Final = ("cookiejar", "dont_merge_cookies", "playwright", "playwright_context")
 #: Key of what scrapy-playwright's browser is to do on a page before it is read: objects, a list of them or a table.
@@ -82,17 +85,18 @@ class Purposes:
         self._carried = Carried()
         self._not_for_it = COMPONENTS.union(META, RULES if isinstance(spider, CrawlSpider) else ())
         default = settings.getdict("DEFAULT_REQUEST_HEADERS")
-        # The middleware gives a spider's ``http_user`` to all requests, when they are about to be sent.
-        names = HEADERS - ({b"Authorization"} if getattr(spider, "http_user", "") else set())
-        if not settings.getbool("COOKIES_ENABLED"):
-            names |= {b"Cookie"}
+        names = HEADERS if settings.getbool("COOKIES_ENABLED") else HEADERS | {b"Cookie"}
         #: Names of the headers that are looked at, each with the value that a request has which says nothing.
         self._headers = {name: Headers(default).get(name) for name in sorted(names)}
+        self._login = _login(settings.get("HTTPAUTH_USER"), settings.get("HTTPAUTH_PASS"))
+        self._login = _login(getattr(spider, "http_user", ""), getattr(spider, "http_pass", "")) or self._login
         self._ends = settings.getint("DEPTH_LIMIT") > 0
         self._noted: WeakKeyDictionary[Request, Purpose] = WeakKeyDictionary()
         self._awaited: WeakSet[Request] = WeakSet()
         #: How often a request carried an object that none before had.
         self._alone = 0
+        #: The latest readers by their numbers: callback, ``cb_kwargs``, and each value in meta behind its key.
+        self._readers: OrderedDict[int, tuple[str, ...]] = OrderedDict()
         if engine is not None:
             self._listen(engine)
 
@@ -138,7 +142,24 @@ class Purposes:
             if self._is_said(key, value)
         )
         given = self._said(request.cb_kwargs, "cb_kwargs") if request.cb_kwargs else ""
-        return _number((self._callback(request), given, *said))
+        reader = self._callback(request), given, *said
+        number = _number(reader)
+        self._readers[number] = reader
+        if len(self._readers) > NUMBERS:
+            self._readers.popitem(last=False)
+        return number
+
+    def difference(self, request: Request, known: Purpose) -> str:
+        """Return, for people, in what the purpose of a request is another than that of a known page."""
+        purpose = self.noted(request)
+        if purpose.reader == known.reader:
+            return "depth" if purpose.session == known.session else "cookies or headers"
+        mine, other = self._readers.get(purpose.reader), self._readers.get(known.reader)
+        if mine is None or other is None:
+            return "callback, cb_kwargs or meta"
+        found = [name for name, one, two in zip(("callback", "cb_kwargs"), mine, other, strict=False) if one != two]
+        keys = sorted({value.partition(" ")[0] for value in {*mine[2:]} ^ {*other[2:]}})
+        return ", ".join([*found, *(f"meta[{key!r}]" for key in keys)])
 
     def _said(self, value: Any, where: str, key: Any = None) -> str:
         """Return what a request carries there; of very many objects, each in one request or a few, tell once."""
@@ -183,6 +204,8 @@ class Purposes:
         headers, there = request.headers, request.headers.keys()  # their own look-up takes as long as all the rest
         chosen = {name: headers.get(name) for name in self._headers if name in there}
         text = self._carried.text
+        if AUTHORIZATION in chosen and chosen[AUTHORIZATION] == self._added_login(request):
+            del chosen[AUTHORIZATION]
         said = [f"{name!r} {value!r}" for name, value in chosen.items() if value != self._headers[name]]
         said += [f"{name} {text(request.meta[name])}" for name in META if request.meta.get(name) is not None]
         if request.cookies:
@@ -191,12 +214,24 @@ class Purposes:
             said.append(f"{PAGE_METHODS} {text(_page_methods(methods))}")
         return _number(tuple(said)) if said else 0
 
+    def _added_login(self, request: Request) -> bytes | None:
+        """Return the header by which Scrapy's middleware has a request log in, when it is about to be sent.
+
+        A link does not have it yet. What login is in its own meta tells its reader from others.
+        """
+        return _login(request.meta.get("http_user"), request.meta.get("http_pass")) or self._login
+
 
 @lru_cache(NUMBERS)
 def _number(said: tuple[str, ...]) -> int:
     """Return the hash of what is said, but for 0 and `AWAITED`."""
     number = int(mmh3.hash64(repr(said).encode("utf-8", "surrogatepass"), signed=False)[0])
     return min(max(number, 1), AWAITED - 1)
+
+
+def _login(user: Any, password: Any) -> bytes | None:
+    """Return the header of a login as Scrapy makes it; None where there is none."""
+    return basic_auth_header(user or "", password or "") if user or password else None
 
 
 def _page_methods(given: Any) -> Any:

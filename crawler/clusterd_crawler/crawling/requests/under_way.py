@@ -1,5 +1,7 @@
 """Pages on their way, by key: of two URLs of one key that are asked for at once the second waits for the first.
 
+A key here says what a page is for, too: one that is for something else would be sent all the same, only later.
+
 The first of a key never waits and a request that waits holds no key, so nobody waits for one that waits. A wait ends
 with the page that is waited for, whatever became of it, at the latest after the time that a download may take. So that
 slow pages do not hold the crawl up, at most three quarters of the requests that it may have under way wait, and half of
@@ -14,7 +16,7 @@ that is looked at when somebody would wait for it, every `LOOK_SECONDS` while so
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -37,7 +39,7 @@ NOTED: Final = 1_000
 class _Fetch:
     """A page on its way, and who waits for it."""
 
-    key: str
+    key: Hashable
     request: Request
     waiters: list[Deferred[bool]] = field(default_factory=list)
     leaving: Any = None
@@ -57,10 +59,10 @@ class UnderWay:
         self._downloading = downloading
         self._waiting = 0
         self._noted = NOTED
-        self._by_key: dict[str, _Fetch] = {}
+        self._by_key: dict[Hashable, _Fetch] = {}
         self._by_request: dict[Request, _Fetch] = {}
 
-    def begin(self, key: str, request: Request) -> bool:
+    def begin(self, key: Hashable, request: Request) -> bool:
         """Note that a request goes out; False where another URL of its key is on its way."""
         first = self._by_key.get(key)
         if first is not None and self._is_there(first):
@@ -84,7 +86,7 @@ class UnderWay:
             self._is_there(fetch)
         self._noted = max(NOTED, 2 * len(self._by_request))
 
-    async def ended(self, key: str, seconds: float) -> bool:
+    async def ended(self, key: Hashable, seconds: float) -> bool:
         """Return when the page of a key has come or will not come; False where that takes too long."""
         fetch = self._by_key.get(key)
         if fetch is None:

@@ -1,0 +1,51 @@
+"""Downloader middlewares of other packages, and of the project, see nothing of a skip that they would take for more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd_crawler.rules import RuleSet
+from scrapy import Request
+
+from tests.crawler.crawling import REST, crawl, publish_rules, sid_rule
+from tests.crawler.site import Site
+
+ONE_AFTER_THE_OTHER = {"CONCURRENT_REQUESTS": 1, "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue"}
+
+
+class Blaming:
+    """As scrapy-proxies: takes a proxy out of use whatever a request ended in; without one, no request is sent."""
+
+    def __init__(self) -> None:
+        self._proxies = 1
+
+    def process_request(self, request: Request) -> None:
+        if not self._proxies:
+            raise ValueError("all proxies are unusable")
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        self._proxies = 0
+
+
+class Trying:
+    """Asks for whatever failed once more, past the duplicate filter."""
+
+    def process_exception(self, request: Request, exception: Exception) -> Request:
+        return request.replace(dont_filter=True)
+
+
+@pytest.mark.parametrize("place", [100, 543, 800])
+@pytest.mark.parametrize("other", ["Blaming", "Trying"])
+def test_a_skip_is_no_failure_to_other_middlewares(
+    other: str, place: int, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    others = {"DOWNLOADER_MIDDLEWARES": {f"tests.crawler.test_beside_others.{other}": place}}
+    # The rule is to arrive first, and what it skips while the page that shows the same is in the queue before it.
+    steps = [f"{site.url}/", REST, f"{site.url}/page/1", f"{site.url}/page/1?sid=a", f"{site.url}/page/2"]
+    done = crawl(tmp_path, steps, settings | ONE_AFTER_THE_OTHER | others)
+    assert done.paths() == ["/", "/page/1", "/page/2"]
+    assert [url for url, *_ in done.skipped] == [f"{site.url}/page/1?sid=a"]
+    assert "downloader/exception_count" not in done.stats

@@ -51,6 +51,11 @@ class Groups:
             if len(self._noted) > REMEMBERED:
                 self._noted.popitem(last=False)
 
+    def forget(self) -> None:
+        """Let all learners go, and what sites were noted: of a store that came back from the past (`RuleService`)."""
+        self.recalls.clear()
+        self._noted.clear()
+
     def tell(self, host: str, recall: Recall) -> None:
         """Tell a host's learner whether its group has rules in force, where that has another name than the host."""
         group = registrable(host)

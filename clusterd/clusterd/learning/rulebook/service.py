@@ -254,10 +254,10 @@ class RuleService:
     def forget(self) -> None:
         """Let all learners go, as of a store that came back from the past: by their marks they pass over what is added.
 
-        It takes the places of what was lost, in other blocks.
+        It takes the places of what was lost, in other blocks. Sites that were noted may be lost, too.
         """
         self._recalls.clear()
-        self._groups.recalls.clear()
+        self._groups.forget()
 
     def _look_at(self, host: str, now: int) -> RuleSet | None:
         """Learn a host where that is due, and share its pages with the crawls; return the rule set that changed."""

@@ -66,8 +66,9 @@ class Upkeep:
         #: What retention has still to do, and how many versions it has forgotten so far.
         self._expiring: Iterator[int] | None = None
         self._forgotten = 0
-        #: Which time that the store came back from the past has been looked after; it may be so at the start.
-        self._restored = -1
+        #: Which time that the store came back from the past has been looked after, by learners and by rules; it may be
+        #: so at the start.
+        self._unlearned = self._restored = -1
         #: What failed last, and until when it is not logged again.
         self._failure, self._silent_until = "", 0.0
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
@@ -162,7 +163,9 @@ class Upkeep:
         set_backs = self._report.set_backs
         if self._restored == set_backs or time.monotonic() < self._due["restore"]:
             return
-        services.rulebook.forget()
+        if self._unlearned != set_backs:  # once, however often rules cannot be restored
+            services.rulebook.forget()
+            self._unlearned = set_backs
         try:
             restore_rules(services)
         except Forbidden as error:  # lessons do not wait for a right that only this needs

@@ -131,8 +131,7 @@ def test_of_a_store_that_came_back_from_the_past_all_evidence_is_learned_from(
 def test_sites_that_the_store_has_lost_are_noted_again(prefix: str, tmp_path: Path) -> None:
     """Else nobody would look for mirrors among them until another daemon met them."""
     sites, server = [f"http://{HOST}", f"http://www.{HOST}"], Server(tmp_path)
-    server.start()
-    with Services(Config(redis=server.url, redis_prefix=prefix)) as services:
+    with server.running(), Services(Config(redis=server.url, redis_prefix=prefix)) as services:
         worker, handing = make_worker(services, Report(), 0.05)
         client: Any = services.redis
         for number in range(2):
@@ -144,7 +143,6 @@ def test_sites_that_the_store_has_lost_are_noted_again(prefix: str, tmp_path: Pa
             server.start()
         worker.leave()
         handing.close()
-    server.stop()
 
 
 @pytest.mark.kafka

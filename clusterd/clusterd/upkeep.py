@@ -61,11 +61,14 @@ class Upkeep:
         self._tallies = report.tallies
         self._stop = threading.Event()
         self._due = {"learn": 0.0, "lag": 0.0, "retention": 0.0, "restore": 0.0}
+        #: Whether messages were unread when that was last looked at; as long as it was not, they may be.
+        self._behind = True
         #: What retention has still to do, and how many versions it has forgotten so far.
         self._expiring: Iterator[int] | None = None
         self._forgotten = 0
-        #: Which time that the store came back from the past has been looked after; it may be so at the start.
-        self._restored = -1
+        #: Which time that the store came back from the past has been looked after, by learners and by rules; it may be
+        #: so at the start.
+        self._unlearned = self._restored = -1
         #: What failed last, and until when it is not logged again.
         self._failure, self._silent_until = "", 0.0
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
@@ -121,6 +124,7 @@ class Upkeep:
         finally:  # a store that is full or a lesson that fails keeps nobody from knowing how far behind we are
             if self._is_due("lag", LAG_INTERVAL):
                 self._report.lag = services.lag()
+                self._behind = self._report.lag > 0
                 if services.config.metrics_port:
                     self._tallies.held = services.index.counts()
                     self._tallies.clusters = services.index.cluster_counts()
@@ -136,7 +140,7 @@ class Upkeep:
         self._restore(services)  # before any are learned anew
         if self._is_due("learn", LEARN_PAUSE):
             begun = time.monotonic()
-            self._tallies.rule_sets += learn(services, stopping=self._stop.is_set)
+            self._tallies.rule_sets += learn(services, stopping=self._stop.is_set, whole=not self._behind)
             ended = time.monotonic()
             self._due["learn"] = ended + max(LEARN_PAUSE, ended - begun)
 
@@ -159,7 +163,9 @@ class Upkeep:
         set_backs = self._report.set_backs
         if self._restored == set_backs or time.monotonic() < self._due["restore"]:
             return
-        services.rulebook.forget()
+        if self._unlearned != set_backs:  # once, however often rules cannot be restored
+            services.rulebook.forget()
+            self._unlearned = set_backs
         try:
             restore_rules(services)
         except Forbidden as error:  # lessons do not wait for a right that only this needs
@@ -218,11 +224,17 @@ def restore_rules(services: Services) -> int:
     return reconcile(services.rulebook, published, now_ms())
 
 
-def learn(services: Services, seconds: float = LEARN_SECONDS, stopping: Callable[[], bool] = lambda: False) -> int:
+def learn(
+    services: Services,
+    seconds: float = LEARN_SECONDS,
+    stopping: Callable[[], bool] = lambda: False,
+    *,
+    whole: bool = True,
+) -> int:
     """Learn what is due, beginning no host after ``seconds`` or when ``stopping``; return how many sets were published.
 
-    All of them have arrived then.
+    All of them have arrived then. ``whole``: no messages are left to be read.
     """
-    published = services.rulebook.learn_due(now_ms(), seconds, stopping)
+    published = services.rulebook.learn_due(now_ms(), seconds, stopping, whole=whole)
     services.publisher.flush(FLUSH_TIMEOUT)
     return len(published)

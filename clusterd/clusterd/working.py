@@ -43,6 +43,7 @@ def make_worker(
 
     def set_back() -> None:
         report.set_backs += 1
+        services.rulebook.forget()  # what this thread knows of it; upkeep has a rule book of its own
 
     dead = DeadLetters(transport, services.redis, services.config.redis_prefix)
     worker = Worker(

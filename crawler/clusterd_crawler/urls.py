@@ -69,9 +69,11 @@ def canonical(url: str) -> str:
         raise WrongInput(f"not an absolute URL: {_shown(url)}; expected scheme://host/path")
     scheme = match[1].lower()
     authority = _authority(match[2], scheme, url)
-    path = _without_dots(_escaped(match[3])) or "/"
-    if path[0] != "/":
+    path = _escaped(match[3])
+    if not path.startswith("/"):
         path = "/" + path
+    while (shorter := _without_dots(path)) is not path:
+        path = _escaped(shorter)  # with a folder the malformed escape may have gone that kept others as they were
     return f"{scheme}://{authority}{path}{_escaped(match[4] or '')}"
 
 

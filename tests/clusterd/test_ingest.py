@@ -92,6 +92,8 @@ class TestJsonLines:
             (b'{"url": 7, "html": "x"}', "url is not text"),
             (b'{"url": "http://a/", "html_b64": "?"}', "not base64"),
             (b'{"url": "http://a/", "text": "x", "fetched_at": "yesterday"}', "ISO 8601"),
+            # In UTC it is in no year that has four digits: a message of it would be a dead letter.
+            (b'{"url": "http://a/", "text": "x", "fetched_at": "0001-01-01T00:00:00+14:00"}', "ISO 8601"),
             (b'{"url": "http://a/", "text": "x", "status": "ok"}', "HTTP status"),
             (b'{"url": "http://a/", "text": ["x"]}', "text is not text"),
             (b'{"url": "http://a/", "text": "x", "content_type": 5}', "content_type is not text: '5'"),

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from clusterd.learning.rulebook.recall import EARLY_SECONDS
+from clusterd.learning.rulebook.recall import EARLY_SECONDS, LATE_MS
 from clusterd.learning.rulebook.redis import RuleBook
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.rules import Key, RuleSet
@@ -107,6 +107,21 @@ def test_a_watched_page_is_judged_though_no_page_of_its_host_follows(
     service.learn_due(now=3)
     assert list(service.rules()) == []
     assert book.changed() == {}
+
+
+def test_a_worker_that_begins_behind_a_pause_of_hours_retires_no_rule_before_it_has_read_on(serve: Serve) -> None:
+    before, ago = serve(), now_ms() - 2 * LATE_MS
+    before.observe(duplicates())
+    before.learn_due(now=1)
+    before.close()
+    service, numbers = serve(), range(50, 53)
+    known = [f"http://{HOST}/{number}" for number in numbers]
+    shown = [sketch(url, number, ago, crawl="one") for url, number in zip(known, numbers, strict=True)]
+    service.observe([replace(one, url=f"{one.url}?sid=z", explored=sid_rule().id, instead_of=one.url) for one in shown])
+    service.learn_due(now=2, whole=False)
+    service.observe(shown)
+    service.learn_due(now=3)
+    assert [turn.state for turn in service.entry(sid_rule().id).history] == ["live"]
 
 
 def test_three_watched_pages_that_differ_retire_a_rule_that_the_learner_stands_by(serve: Serve, log: Log) -> None:

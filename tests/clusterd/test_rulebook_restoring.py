@@ -16,10 +16,12 @@ from clusterd.learning.rulebook.restoring import reconcile, restore
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import Services, publish_sketches
 from clusterd.upkeep import Upkeep, learn, restore_rules
+from clusterd.working import make_worker
 from clusterd_consumer.transport import kafka_topics
 from clusterd_crawler.rules import Key, RuleSet
 
 from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, duplicates, offered_set, sid_rule, sketch
+from tests.crawler.outage import Server
 from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
 from tests.services.waiting import wait_until
 
@@ -124,6 +126,23 @@ def test_of_a_store_that_came_back_from_the_past_all_evidence_is_learned_from(
         report.set_backs += 1
         wait_until(lambda: upkeep.round(services) or log.sets)
     assert [rule.id for rule in log.sets[-1].rules] == [sid_rule().id]
+
+
+def test_sites_that_the_store_has_lost_are_noted_again(prefix: str, tmp_path: Path) -> None:
+    """Else nobody would look for mirrors among them until another daemon met them."""
+    sites, server = [f"http://{HOST}", f"http://www.{HOST}"], Server(tmp_path)
+    with server.running(), Services(Config(redis=server.url, redis_prefix=prefix)) as services:
+        worker, handing = make_worker(services, Report(), 0.05)
+        client: Any = services.redis
+        for number in range(2):
+            publish_sketches(services, [sketch(f"{site}/{number}", number) for site in sites])
+            wait_until(lambda: worker.step() == 2)
+            assert services.rulebook.book.sites(HOST) == sites
+            client.delete(*client.scan_iter(f"{prefix}*", count=10_000))
+            server.stop()
+            server.start()
+        worker.leave()
+        handing.close()
 
 
 @pytest.mark.kafka

@@ -212,6 +212,18 @@ def test_a_store_that_was_emptied_is_joined_anew(client: redis.Redis, prefix: st
     work_off(worker, 4)
 
 
+@pytest.mark.parametrize("left", ["nothing", "the pages of others"])
+def test_a_store_that_was_emptied_can_be_left(client: redis.Redis, prefix: str, stream: str, left: str) -> None:
+    """A daemon that was asked to stop ended with an error that nobody had expected."""
+    worker = member(client, prefix)
+    assert not worker.poll(10, 0.01)
+    client.delete(stream)
+    if left != "nothing":
+        publish(member(client, prefix), 1)
+    worker.close()
+    assert client.exists(stream) == (left != "nothing")
+
+
 @pytest.mark.parametrize("change", ["emptied", "a replica"])
 def test_a_store_that_changes_under_who_waits_is_asked_again(tmp_path: Path, prefix: str, change: str) -> None:
     """Who waits for entries is told by an error of its own, which ended the daemon as a fault of clusterd."""

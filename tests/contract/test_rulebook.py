@@ -126,6 +126,17 @@ def test_hosts_do_not_mix_whatever_their_names(book: RuleBook) -> None:
     assert [s.at for s in book.skips()] == [1]
 
 
+def test_files_that_have_no_host_are_kept_like_pages_that_have_one(book: RuleBook) -> None:
+    """On a cluster their keys lay in several slots, and nothing was learned any more of whatever host came next."""
+    first, second = Page("file:///a.html", 1), Page("file:///b.html", 2)
+    book.add_pages({"": [first, second]})
+    assert book.lease("", "a", 1)
+    evidence = book.evidence("")
+    assert evidence.pages == (first, second)
+    assert book.rewrite("", evidence.mark, [second])
+    assert book.save(state(1, rule("r1", ""), host=""), book.load(""))
+
+
 def test_a_rewritten_log_keeps_what_came_meanwhile_and_tells_its_readers(book: RuleBook) -> None:
     book.add_pages({HOST: [page(1), page(2)]})
     book.add_pages({HOST: [page(3)]})

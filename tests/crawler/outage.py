@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import redis
@@ -38,6 +40,15 @@ class Server:
     def send_signal(self, number: int) -> None:
         assert self.process is not None
         os.kill(self.process.pid, number)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Start it, and stop it at the end whatever comes of the test."""
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
 
     def stop(self) -> None:
         if self.process is not None:

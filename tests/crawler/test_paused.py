@@ -6,8 +6,12 @@ Real crawls with a store and a daemon of their own.
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
+import resource
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from threading import Thread
@@ -208,6 +212,42 @@ def test_a_crawl_that_ends_before_its_daemon_answers_is_let_go(tmp_path: Path) -
 
     asyncio.run(scene())
     assert (tmp_path / "job" / FILE).read_bytes() == written
+
+
+@contextmanager
+def no_file_more() -> Iterator[None]:
+    """Let this process open no further file."""
+    next_one = os.dup(0)
+    os.close(next_one)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_one, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_what_cannot_be_read_for_a_moment_is_not_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As by a crawl that has too many files open: at its end the file was deleted."""
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    kept.add(KeptOut("r1", scrapy.Request("http://a.test/", callback=spider.parse_page), filtered=True))
+    Paused(spider, str(tmp_path / "job")).keep(kept)
+    paused = Paused(spider, str(tmp_path / "job"))
+
+    async def nothing(_: Any) -> None:
+        return
+
+    async def scene() -> None:
+        with no_file_more():
+            await paused.resume(lambda: True, nothing, nothing)
+
+    asyncio.run(scene())
+    assert "cannot be read" in caplog.text
+    assert not paused.busy
+    paused.keep(Kept(spider, tmp_path / "spool", disk_bytes=10**6))
+    (one,), _ = Paused(spider, str(tmp_path / "job"))._read()
+    assert one.request.url == "http://a.test/"
 
 
 @pytest.mark.parametrize("decided", [0, 2])

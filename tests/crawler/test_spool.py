@@ -129,10 +129,23 @@ def test_beyond_the_limit_the_oldest_go_and_are_counted(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_an_entry_larger_than_the_limit_is_dropped(tmp_path: Path) -> None:
+def test_of_more_than_the_limit_at_once_the_latest_stay(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 64 * 1024)
+    assert spool.append(numbered(20, size=1000)) == (20, 0)
+    kept, dropped = spool.append(numbered(200, start=20, size=1000))
+    left = drain(spool)
+    assert kept == 200
+    assert left == numbered(220, size=1000)[dropped:]
+    assert len(left) > 30
+    spool.close()
+
+
+def test_an_entry_larger_than_the_limit_is_dropped_and_no_other_for_it(tmp_path: Path) -> None:
     spool = Spool(tmp_path, 1000)
     assert spool.append([(b"k", b"v" * 2000)]) == (0, 1)
     assert spool.append([(b"k", b"v")]) == (1, 0)
+    assert spool.append([(b"a", b"1"), (b"k", b"v" * 2000), (b"b", b"2")]) == (2, 1)
+    assert drain(spool) == [(b"k", b"v"), (b"a", b"1"), (b"b", b"2")]
     spool.close()
 
 

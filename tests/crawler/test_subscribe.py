@@ -191,6 +191,21 @@ def test_after_an_absence_the_hosts_met_are_caught_up(prefix: str, tmp_path: Pat
             server.stop()
 
 
+def test_rules_that_could_not_be_asked_for_are_asked_for_again(prefix: str, tmp_path: Path) -> None:
+    """The connection that follows what is new may be sound all the while: nothing else would ask for them."""
+    heard, server = Heard(), Server(tmp_path)
+    with server.running(), connect(server.url) as client:
+        publish(client, prefix, RuleSet("a.test", 1, ()))
+        client.execute_command("ACL", "SETUSER", "default", "-hget")
+        with subscribed(server.url, prefix, heard) as subscriber:
+            assert subscriber.connected.wait(10)
+            subscriber.meet("a.test")
+            assert not heard.rules
+            client.execute_command("ACL", "SETUSER", "default", "+hget")
+            wait_until(lambda: heard.rules)
+    assert heard.rules == [RuleSet("a.test", 1, ())]
+
+
 def test_a_cluster_serves_as_the_feed(redis_cluster_url: str, prefix: str) -> None:
     heard, client = Heard(), connect(redis_cluster_url)
     with subscribed(redis_cluster_url, prefix, heard) as subscriber:

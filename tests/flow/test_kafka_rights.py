@@ -21,7 +21,7 @@ from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
-from tests.clusterd.made_up_rules import sid_rule
+from tests.clusterd.made_up_rules import HOST, duplicates, sid_rule
 from tests.conftest import needs_kafka
 from tests.crawler.crawling import Crawling
 from tests.crawler.site import running
@@ -173,10 +173,15 @@ def test_rules_are_not_said_to_be_lost_by_a_log_that_may_not_be_read(
     monkeypatch.setattr("clusterd.upkeep.SELDOM", 0)
     with Services(Config(redis=redis_url, redis_prefix=prefix, kafka=guarded["writer"])) as services:
         services.rulebook.import_rules([sid_rule()], at=1)
+        services.rulebook.observe(duplicates())
         upkeep = Upkeep(services, Report())
         with caplog.at_level(logging.INFO):
             upkeep.round(services)
             refused = caplog.text
+            learner = services.rulebook._recalls.get(HOST)
+            assert learner is not None
+            upkeep.round(services)
+            assert services.rulebook._recalls.get(HOST) is learner, "it was rebuilt each time, from all its pages"
             # … and once it may, a round is made without being refused.
             grant(guarded["operator"], "writer", ResourceType.TOPIC, topics.RULES, "READ")
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from clusterd_crawler.clock import ms_of
 from clusterd_crawler.errors import ClusterdError
+from clusterd_crawler.message import YEAR_1, YEAR_10000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,9 @@ def milliseconds(iso: str, field: str = "fetched_at") -> int:
     ``field``: what the file calls it, for the message.
     """
     try:
-        return ms_of(datetime.fromisoformat(iso))
+        at = ms_of(datetime.fromisoformat(iso))
     except (ValueError, TypeError):
-        raise BrokenRecord(f"{field} is {iso!r}; it takes an ISO 8601 time such as 2026-01-31T12:00:00Z") from None
+        at = YEAR_10000
+    if not YEAR_1 <= at < YEAR_10000:  # a zone may lead beyond the years that there are
+        raise BrokenRecord(f"{field} is {iso!r}; it takes an ISO 8601 time such as 2026-01-31T12:00:00Z")
+    return at

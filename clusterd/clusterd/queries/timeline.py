@@ -116,13 +116,17 @@ def day(milliseconds: int) -> str:
 
 
 def in_order(first: dict[str, int]) -> list[str]:
-    """Order labels by their numbers where they differ in nothing else, else by the first fetch of each."""
+    """Order labels by their numbers where they differ in nothing else, else by the first fetch of each.
+
+    So are those of the same numbers (2.0, 2.00): else two hosts of a store might have them in two orders.
+    """
+    by_fetch = sorted(first, key=lambda label: (first[label], label))
     if len({_NUMBER.sub("#", label) for label in first}) > 1:
-        return sorted(first, key=lambda label: (first[label], label))
+        return by_fetch
     numbers = {label: [int(number) for number in _NUMBER.findall(label)] for label in first}
     if all(map(_YEAR_LAST.fullmatch, first)):
-        return sorted(first, key=lambda label: _by_year(numbers[label], first[label]))
-    return sorted(first, key=numbers.__getitem__)
+        return sorted(by_fetch, key=lambda label: _by_year(numbers[label], first[label]))
+    return sorted(by_fetch, key=numbers.__getitem__)
 
 
 def _by_year(numbers: list[int], fetched: int) -> tuple[int, int, list[int]]:

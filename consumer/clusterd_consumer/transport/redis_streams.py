@@ -219,7 +219,13 @@ class RedisStreamTransport:
         self._joined = True
 
     def _leave(self) -> None:
-        for consumer in self._client.xinfo_consumers(self._stream, self._group):
+        try:
+            consumers = self._client.xinfo_consumers(self._stream, self._group)
+        except redis.ResponseError as error:
+            if not str(error).startswith(("NOGROUP", "no such key")):
+                raise
+            return  # the store was emptied under us
+        for consumer in consumers:
             ours = consumer["name"].decode() == self._name
             if consumer["pending"] == 0 and (ours or consumer["idle"] > FORGET_AFTER):
                 self._client.xgroup_delconsumer(self._stream, self._group, consumer["name"])

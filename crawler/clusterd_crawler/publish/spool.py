@@ -23,7 +23,7 @@ import threading
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,14 +93,28 @@ class Spool:
         """Keep the entries; return how many were kept and how many records, of these or older ones, were dropped."""
         kept = dropped = 0
         with self._lock:
-            for start in range(0, len(entries), 256):
-                some = entries[start : start + 256]
-                packed = [_pack(entry) for entry in some]
+            for packed in self._portions(entries):
                 dropped += self._make_room(sum(map(len, packed)))
                 written = self._write(packed)
                 kept += written
-                dropped += len(some) - written
-        return kept, dropped
+                if written < len(packed):  # whoever is told how many were kept takes them for the first
+                    break
+        return kept, dropped + len(entries) - kept
+
+    def _portions(self, entries: Iterable[Entry]) -> Iterator[list[bytes]]:
+        """Yield records that are written together, a segment at most; none that the limit has no room for."""
+        portion: list[bytes] = []
+        size = 0
+        for packed in map(_pack, entries):
+            if len(packed) > self._limit:
+                continue
+            if portion and size + len(packed) > self._segment_bytes:
+                yield portion
+                portion, size = [], 0
+            portion.append(packed)
+            size += len(packed)
+        if portion:
+            yield portion
 
     def read(self, most: int) -> Reading:
         """Return the oldest entries that have not been sent, at most so many and of one segment."""
@@ -149,8 +163,6 @@ class Spool:
 
     def _write(self, packed: list[bytes]) -> int:
         """Append records to the newest segment; return how many are whole on disk."""
-        if sum(map(len, packed)) > self._limit:
-            return 0
         try:
             segment, file = self._open_segment()
         except OSError as error:

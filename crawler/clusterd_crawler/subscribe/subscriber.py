@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import monotonic
 from typing import Final
 
 from clusterd_crawler import topics
@@ -32,6 +34,8 @@ POLL_SECONDS: Final = 0.25
 LINGER_SECONDS: Final = 0.03
 #: Seconds between two attempts to reach a feed that is away: the first wait, doubled up to the second.
 RETRY_SECONDS: Final = (0.25, 5.0)
+#: Seconds after which hosts are asked for again whose rules a feed did not say that goes on.
+AGAIN_SECONDS: Final = 1.0
 
 
 class Subscriber:
@@ -55,6 +59,9 @@ class Subscriber:
         self._on_pages = on_pages
         self._lock = threading.Lock()
         self._met: set[str] = set()
+        #: Of these, those whose rules could not be asked for, and when (monotonic) they are asked for again.
+        self._unasked: set[str] = set()
+        self._again_at = 0.0
         self._feed: Feed | None = None
         self._closing = threading.Event()
         #: What was said to be lacking.
@@ -89,6 +96,7 @@ class Subscriber:
                 feed = self._feed or self._join()
                 news = feed.poll(POLL_SECONDS)
                 self._take(news)
+                self._ask_again(feed)
                 if not news:
                     self.caught_up.set()
                 wait = RETRY_SECONDS[0]
@@ -123,13 +131,26 @@ class Subscriber:
                 logger.debug("Closing the feed: %s", error)
 
     def _catch_up(self, feed: Feed, hosts: Iterable[str]) -> None:
+        left = deque(hosts)
         try:
-            for host in hosts:
-                raw = feed.known(host)
+            while left:
+                raw = feed.known(left[0])
+                host = left.popleft()
                 if raw is not None:
                     self._read_rules(host, raw)
         except Unreachable as error:
             self._tell(error)
+            with self._lock:
+                self._unasked.update(left)
+
+    def _ask_again(self, feed: Feed) -> None:
+        """Ask for the hosts whose rules could not be had: a feed that goes on says nothing of them by itself."""
+        if self._unasked and monotonic() >= self._again_at:
+            self._again_at = monotonic() + AGAIN_SECONDS
+            with self._lock:
+                hosts = sorted(self._unasked)
+                self._unasked.clear()
+            self._catch_up(feed, hosts)
 
     def _tell(self, error: ClusterdError) -> None:
         """Say once which right is lacking, or which file: nobody else may. Of an outage the publisher speaks."""

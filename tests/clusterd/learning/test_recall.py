@@ -51,6 +51,13 @@ def test_a_page_that_is_delivered_again_is_one_witness(recall: Recall) -> None:
     assert recall.failing() == {}
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No page waits for another."""
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.EARLY_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_page_agrees_with_the_known_page_of_an_earlier_crawl(recall: Recall) -> None:
     # Given pages of a crawl before, on which skips rest for a time (CLUSTERD_SKIP_WITHIN), then those that show them …
     recall.show(Page(f"{H}/old/{number}", 50 + number, fetched_at=number, crawl="one") for number in range(9))
@@ -63,6 +70,7 @@ def test_a_page_agrees_with_the_known_page_of_an_earlier_crawl(recall: Recall) -
     assert recall.failing() == {"differs": "9 of 9 watched pages differed"}
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_page_instead_of_one_that_nobody_told_of_speaks_only_by_what_is_new_to_all(recall: Recall) -> None:
     # Given what a first crawl has shown, and a later one from the HTTP cache, of whose pages nothing is told but of
     # those that watch a rule: what these stand for the first crawl had skipped …
@@ -78,11 +86,13 @@ def test_a_page_instead_of_one_that_nobody_told_of_speaks_only_by_what_is_new_to
     assert {page.explored for page in recall.learner.pages} == {"", "differs"}
 
 
+@pytest.mark.parametrize("age", [0, LATE_MS + 1])
 def test_a_page_that_comes_before_the_one_it_was_fetched_instead_of_waits_for_it(
-    recall: Recall, monkeypatch: pytest.MonkeyPatch
+    recall: Recall, monkeypatch: pytest.MonkeyPatch, age: int
 ) -> None:
-    # Given pages that watch two rules, read from partitions that are ahead of those with the known pages …
-    at = now_ms()
+    # Given pages that watch two rules, read from partitions that are ahead of those with the known pages, be it after
+    # hours in which no daemon was at work …
+    at = now_ms() - age
     pages = [
         Page(f"{H}/{rule}/{number}", shows, 0, (), at, rule, f"{H}/known/{number}", "one")
         for number in range(9)
@@ -112,6 +122,17 @@ def test_a_learner_that_is_rebuilt_judges_as_the_one_before(recall: Recall, age:
     pages = [Page(f"{H}/{n}?sid", 50 + n, 0, (), at, "agrees", f"{H}/{n}", "one") for n in range(9)]
     recall.show([*pages, *(Page(f"{H}/{n}", 50 + n, fetched_at=at - 1, crawl="one") for n in range(9))])
     assert recall.trials == {"agrees": [9, 0]}
+
+
+def test_a_learner_that_is_made_before_a_log_is_read_to_its_end_waits_for_what_follows() -> None:
+    recall, at = Recall(SidLearner("h.example")), now_ms() - LATE_MS - 1
+    recall.take([Page(f"{H}/{n}?sid", 50 + n, 0, (), at, "r", f"{H}/{n}", "one") for n in range(9)], None, whole=False)
+    assert recall.waits
+    recall.take([Page(f"{H}/{n}", 50 + n, fetched_at=at - 1, crawl="one") for n in range(8)], None, whole=False)
+    assert recall.trials == {"r": [8, 0]}
+    recall.take([], None)
+    assert recall.trials == {"r": [8, 1]}
+    assert not recall.waits
 
 
 def test_a_page_that_says_that_it_is_none_is_no_witness_and_no_evidence(recall: Recall) -> None:
@@ -225,11 +246,9 @@ def test_what_may_be_taken_back_as_late_as_others_were_says_nothing_until_then(i
     assert (not recall.failing(), not recall.waits, recall.learner.rules == (rule,)) == (in_time, True, in_time)
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("shows", [1000, 50])
-def test_a_page_that_another_crawl_did_not_get_keeps_no_trial_from_being_one(
-    recall: Recall, monkeypatch: pytest.MonkeyPatch, shows: int
-) -> None:
-    monkeypatch.setattr("clusterd.learning.rulebook.recall.EARLY_SECONDS", 0.0)
+def test_a_page_that_another_crawl_did_not_get_keeps_no_trial_from_being_one(recall: Recall, shows: int) -> None:
     # Given pages of a crawl which another one does not get, as a site keeps that out …
     for number in range(10, 10 + STRIKES):
         recall.show([known := Page(f"{H}/{number}", 50 + number, fetched_at=number, crawl="one")])

@@ -51,6 +51,11 @@ class Groups:
             if len(self._noted) > REMEMBERED:
                 self._noted.popitem(last=False)
 
+    def forget(self) -> None:
+        """Let all learners go, and what sites were noted: of a store that came back from the past (`RuleService`)."""
+        self.recalls.clear()
+        self._noted.clear()
+
     def tell(self, host: str, recall: Recall) -> None:
         """Tell a host's learner whether its group has rules in force, where that has another name than the host."""
         group = registrable(host)
@@ -65,8 +70,11 @@ class Groups:
             counted = zip(some, self._book.site_counts(some), strict=True)
             yield from (group for group, sites in counted if sites > 1)
 
-    def caught_up(self, group: str) -> Recall:
-        """Return a group's learner, having seen all evidence of its hosts, in the order of the fetches."""
+    def caught_up(self, group: str, *, whole: bool = True) -> Recall:
+        """Return a group's learner, having seen all evidence of its hosts, in the order of the fetches.
+
+        ``whole`` as of `Recall.take`.
+        """
         hosts = sorted({site.partition("://")[2] for site in self._book.sites(group)})
         recall = self.recalls.get(group)
         pages = None if recall is None else self._read(recall, hosts)
@@ -74,7 +82,7 @@ class Groups:
             recall = self.recalls.new(group)
             pages = self._sampled(recall, hosts)
         told = self._book.load(group) if recall.version != self._book.version(group) else None
-        recall.take(sorted(pages, key=lambda page: page.fetched_at), told)
+        recall.take(sorted(pages, key=lambda page: page.fetched_at), told, whole=whole)
         recall.fresh.clear()  # Each host shares its own pages, and takes back its own.
         recall.walled.clear()
         return recall

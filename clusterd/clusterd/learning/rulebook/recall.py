@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from time import monotonic
 from typing import Final
 
@@ -32,7 +33,8 @@ LEAST_PAGES: Final = 50
 #: Seconds that a page which watches a rule waits for the one that it was fetched instead of: after a pause
 #: partitions and workers are behind by unequal times. (Measured: 16 of 33 pages came first and would have differed.)
 EARLY_SECONDS: Final = 60.0
-#: Milliseconds after its fetch from which it waits for no further call: what is not in the log by then never comes.
+#: Milliseconds after its fetch from which it waits for no further call, of a learner that is made from a whole log:
+#: what is not in it by then never comes.
 LATE_MS: Final = 3_600_000
 #: Crawls of a host whose rows of one content are followed at once.
 ROWS: Final = 4
@@ -74,9 +76,11 @@ class Recall:
     #: The latest of them that differed: its crawl may still take such a page back, or what it was judged by.
     struck: deque[Page] = field(default_factory=lambda: deque(maxlen=STRUCK))
     #: Those that came before what they are judged by, and since when each waits (of the monotonic clock, as the other
-    #: may be set back): judged, and shown, when that has come, or has had its time. A learner that is rebuilt is shown
-    #: the whole log by one call.
-    early: list[tuple[Page, float]] = field(default_factory=list)
+    #: may be set back): judged, and shown, when that has come, or has had its time; and whether each came by the first
+    #: call, by which a learner that is rebuilt is shown the whole log.
+    early: list[tuple[Page, float, bool]] = field(default_factory=list)
+    #: Whether the learner was shown pages before.
+    begun: bool = False
     #: Crawl and URL → page that may still be taken back, in the order in which they came (`_standing`), and since when.
     standing: dict[tuple[str, str], tuple[Page, float]] = field(default_factory=dict)
     #: Those of them whose strikes were forgotten: to the learner they watch nothing.
@@ -89,21 +93,24 @@ class Recall:
     #: Rule → when an operator's import put it into force (Unix ms): of what was fetched before no page is a trial.
     brought_in: dict[str, int] = field(default_factory=dict)
 
-    def take(self, pages: Iterable[Page], told: HostRules | None) -> None:
-        """Show pages, and tell what was decided of the host's rules since it was told of them (None: nothing)."""
+    def take(self, pages: Iterable[Page], told: HostRules | None, *, whole: bool = True) -> None:
+        """Show pages, and tell what was decided of the host's rules since it was told of them (None: nothing).
+
+        ``whole``: no messages are left to be read, as there are after a pause.
+        """
         if told is not None:
             self.begin_anew(told)
-        self.show(pages)
+        self.show(pages, whole=whole)
         if told is not None:
             self.tell(told)
 
-    def show(self, pages: Iterable[Page]) -> None:
+    def show(self, pages: Iterable[Page], *, whole: bool = True) -> None:
         """Let the learner see the pages that are new to it, and which of them their crawl takes back (as failed).
 
         A page that says that it is none, as one that keeps robots out for a while does, says nothing about its URL. A
         file does: that it is not the page of the same key.
         """
-        fresh = list(self._fresh(pages))
+        fresh = list(self._fresh(pages, whole))
         self.learner.observe(self._standing(fresh))
         self.uncounted &= {page for page, _ in self.standing.values() if page.explored}
         if self.is_spoken_of:
@@ -139,14 +146,15 @@ class Recall:
         """Whether crawls can use the host's pages: rules in force speak of them, its own or those of its group."""
         return self.live or self.live_across
 
-    def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
-        now, began = now_ms(), monotonic()
+    def _fresh(self, pages: Iterable[Page], whole: bool) -> Iterator[Page]:
+        began = monotonic()
+        first, self.begun = not self.begun, True
         for page in self.arrivals.fresh(pages):
             if page.state == "good" and page.crawl and not page.target:
                 self._note_row(page)
             if page.explored and page.is_witness:
                 if self._is_early(page):
-                    self.early.append((page, began))
+                    self.early.append((page, began, first))
                 else:
                     yield self._tried(page)
                 continue
@@ -155,10 +163,15 @@ class Recall:
             elif page.state == "failed":
                 self._uncount_strikes(page)
             yield page
+        yield from self._judged(began, now_ms() - LATE_MS if whole else -inf)
+
+    def _judged(self, now: float, late: float) -> Iterator[Page]:
+        """Yield what waits no more; ``late``: of what came by the first call also what was fetched by then (ms)."""
         waiting, self.early = self.early, []
-        for page, since in waiting:
-            if began - since < EARLY_SECONDS and now - page.fetched_at < LATE_MS and self._is_early(page):
-                self.early.append((page, since))
+        for page, since, first in waiting:
+            has_time = now - since < EARLY_SECONDS and not (first and page.fetched_at <= late)
+            if has_time and self._is_early(page):
+                self.early.append((page, since, first))
             else:
                 yield self._tried(page)
 

@@ -15,7 +15,8 @@
     <prefix>rb:{:skips}:…      log, counts, seen, before (lua/skips.lua)
     <prefix>rules              HASH    host → the published set, where crawlers load it from at their start
 
-``host`` is percent-encoded, so that no host name can end the hash tag or be taken for ``:skips``.
+``host`` is percent-encoded, so that no host name can end the hash tag or be taken for ``:skips``; where there is none,
+as of ``file:///a``, it is a ``%``, since an empty hash tag is none.
 What is asked for each page of a batch, or for each host that is learned, goes by `Calls`, which take a fifth of the
 client library's time; so do the functions (`lua`).
 """
@@ -113,7 +114,7 @@ class RuleBook:
         self._calls.close()
 
     def _base(self, host: str) -> str:
-        return f"{self._prefix}rb:{{{quote(host, safe='')}}}"
+        return f"{self._prefix}rb:{{{quote(host, safe='') or '%'}}}"
 
     def _key(self, host: str, kind: str) -> str:
         return f"{self._base(host)}:{kind}"

@@ -118,11 +118,14 @@ class RuleService:
         """Log and count skips; return how many were new. May be repeated."""
         return self.book.add_skips(reports)
 
-    def learn_due(self, now: int, seconds: float = 2.0, stopping: Callable[[], bool] = lambda: False) -> list[RuleSet]:
+    def learn_due(
+        self, now: int, seconds: float = 2.0, stopping: Callable[[], bool] = lambda: False, *, whole: bool = True
+    ) -> list[RuleSet]:
         """Learn every host whose evidence changed enough and that no other worker learns; publish what changed.
 
         No host is begun after ``seconds`` or when ``stopping`` says so, so that the caller's other work goes on; the
-        rest waits for the next call, as does what has grown little while there is other work (`agenda`).
+        rest waits for the next call, as does what has grown little while there is other work (`agenda`). ``whole``:
+        as of `Recall.take`.
         """
         published = []
         groups: dict[str, None] = {}
@@ -133,7 +136,7 @@ class RuleService:
                 continue
             self._leased.add(host)
             try:
-                rules = self._look_at(host, now)
+                rules = self._look_at(host, now, whole=whole)
             except Exception as error:
                 # What the learner said is lost with it; the next one says it again, from the evidence.
                 self._recalls.forget(host)
@@ -152,7 +155,7 @@ class RuleService:
         for group in self._groups.several(list(groups)):
             if stopping():
                 break
-            rules = self._look_across(group, now)
+            rules = self._look_across(group, now, whole=whole)
             if rules is not None:
                 published.append(rules)
             self._make_room(SHRINK_SECONDS)
@@ -254,26 +257,26 @@ class RuleService:
     def forget(self) -> None:
         """Let all learners go, as of a store that came back from the past: by their marks they pass over what is added.
 
-        It takes the places of what was lost, in other blocks.
+        It takes the places of what was lost, in other blocks. Sites that were noted may be lost, too.
         """
         self._recalls.clear()
-        self._groups.recalls.clear()
+        self._groups.forget()
 
-    def _look_at(self, host: str, now: int) -> RuleSet | None:
+    def _look_at(self, host: str, now: int, *, whole: bool) -> RuleSet | None:
         """Learn a host where that is due, and share its pages with the crawls; return the rule set that changed."""
-        recall = self._caught_up(host)
+        recall = self._caught_up(host, whole=whole)
         rules = self._relearn(host, recall, now)
         share(self.book, self._publish, host, recall, now)
         return rules
 
-    def _look_across(self, group: str, now: int) -> RuleSet | None:
+    def _look_across(self, group: str, now: int, *, whole: bool) -> RuleSet | None:
         """Learn the mirrors of a group of several sites, where no other worker does; return the set that changed."""
         lease = _lease_of(group)
         if not self.book.lease(lease, self._owner, LEASE_SECONDS):
             return None
         self._leased.add(lease)
         try:
-            recall = self._groups.caught_up(group)
+            recall = self._groups.caught_up(group, whole=whole)
             self.sets.announce_again(group, recall.version)
             return self._relearn(group, recall, now, spans=True)
         except Exception as error:
@@ -299,7 +302,7 @@ class RuleService:
         recall.tell(state)
         return state.rules if state.rules.version != before else None
 
-    def _caught_up(self, host: str) -> Recall:
+    def _caught_up(self, host: str, *, whole: bool = True) -> Recall:
         """Return the host's learner, having seen all evidence and all that was decided without it."""
         recall = self._recalls.get(host)
         evidence = self.book.evidence(host, recall.mark if recall else "")
@@ -312,7 +315,7 @@ class RuleService:
         if not evidence.continued and evidence.was_cut:
             recall.met.add(self.book.met(host))
         told = self._told(host, evidence.version) if recall.version != (evidence.version or 0) else None
-        recall.take(evidence.pages, told)
+        recall.take(evidence.pages, told, whole=whole)
         if told is not None:
             self.sets.announce_again(host, told.rules.version)
         recall.mark = evidence.mark

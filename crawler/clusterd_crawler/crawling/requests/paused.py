@@ -98,7 +98,7 @@ class Paused:
     def _write(self, new: Path, kept: Kept) -> None:
         with new.open("wb") as out:
             kept.write(out)
-            if self.there and self._path is not None:
+            if self.there and self._path is not None and self._path.exists():  # else somebody has deleted it
                 with self._path.open("rb") as old:
                     old.seek(self._done)
                     while some := old.read(1 << 20):
@@ -122,5 +122,6 @@ class Paused:
                             break
                     return found, file.tell()
             except OSError as error:
-                logger.warning("What rules kept out before the pause cannot be read: %s", error)
+                logger.warning("What rules kept out before the pause cannot be read now, and stays there: %s", error)
+                self._ended = True
                 return [], self._done

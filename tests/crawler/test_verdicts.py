@@ -9,18 +9,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
 from clusterd_crawler import topics
 from clusterd_crawler.crawling.pages.download_places import DownloadPlaces
-from clusterd_crawler.crawling.pages.near_duplicates import NearDuplicates
+from clusterd_crawler.crawling.pages.near_duplicates import LOOK_SECONDS, NearDuplicates
 from clusterd_crawler.crawling.pages.verdicts import MISSES, SILENT_SECONDS, Verdicts
 from clusterd_crawler.message import decode
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.verdict import Verdict, encode_verdict
-from scrapy import Spider
+from scrapy import Request, Spider
+from scrapy.http import Response
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
@@ -141,7 +143,8 @@ def test_a_verdict_counts_once_and_for_the_crawler_that_fetched_its_page() -> No
         verdicts = Verdicts(timeout=5.0)
         verdicts.ask(PAGE)
         other = replace(VERDICT, url="http://a.test/of-another-crawler")
-        NearDuplicates(stats, verdicts, DownloadPlaces(crawler), announce).answered([other, VERDICT, VERDICT])
+        pages = NearDuplicates(stats, verdicts, DownloadPlaces(crawler), announce, hurry=int)
+        pages.answered([other, VERDICT, VERDICT])
 
     heard: list[str] = []
 
@@ -190,6 +193,39 @@ def test_a_daemon_that_falls_silent_is_given_up_and_taken_back() -> None:
         assert not verdicts._asked
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_page_that_alone_is_under_way_is_sent_at_once(others: int) -> None:
+    """Nothing would join it in the time for which pages are gathered: each of a chain of pages waited that long."""
+
+    async def scene() -> list[Response]:
+        verdicts = Verdicts(timeout=5.0)
+        verdicts.prompt = True
+        verdicts.ask(PAGE)
+
+        def hurry() -> None:
+            pages.answered([VERDICT])
+
+        pages = NearDuplicates(MemoryStatsCollector(crawler), verdicts, places, lambda *_, **__: None, hurry)
+        response, answer = Response(PAGE[0]), verdicts.wait(PAGE)
+        assert answer is not None
+        flagged = asyncio.ensure_future(pages.flag(response, answer))
+        await asyncio.wait([flagged], timeout=5 * LOOK_SECONDS)
+        hurried.append(flagged.done())
+        pages.answered([VERDICT])
+        await flagged
+        pages.close()
+        return [response]
+
+    hurried: list[bool] = []
+    crawler = get_crawler(Spider)
+    downloader = SimpleNamespace(active=[Request(PAGE[0])] * (1 + others), total_concurrency=16)
+    crawler.engine = SimpleNamespace(downloader=downloader)  # type: ignore[assignment]
+    places = DownloadPlaces(crawler)
+    (response,) = asyncio.run(scene())
+    assert hurried == [not others]
+    assert response.flags == ["near_duplicate"]
 
 
 @contextmanager

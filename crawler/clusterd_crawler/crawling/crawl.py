@@ -95,7 +95,9 @@ class Crawl:
         self._kept = Kept(self._spider, self._connections.spool, settings.spool_bytes)
         self._verdicts = Verdicts(settings.verdict_timeout, promise=self._loop.promise)
         self._places = DownloadPlaces(crawler)
-        self._near_duplicates = NearDuplicates(crawler.stats, self._verdicts, self._places, self._announce)
+        self._near_duplicates = NearDuplicates(
+            crawler.stats, self._verdicts, self._places, self._announce, self._send_now
+        )
         self._reporter = Reporter(settings, self.id)
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
         self.unread = Unread(self._know, self._decisions.differs, self._reporter, settings.verdict_timeout)
@@ -303,6 +305,12 @@ class Crawl:
             self._pages.gather(page)
         if answer is not None:
             await self._near_duplicates.flag(page.response, answer)
+
+    def _send_now(self) -> None:
+        """Have the daemon get what has been gathered: the crawl goes on when it answers."""
+        self._pages.flush()
+        if self._publisher is not None:
+            self._publisher.hurry()
 
     def _note_page(self, page: Page, seen: Seen) -> None:
         """Note what a page was sketched to."""

@@ -35,6 +35,12 @@ class DownloadPlaces:
         downloader = None if self._crawler.engine is None else self._crawler.engine.downloader
         return request in getattr(downloader, "active", (request,))
 
+    @property
+    def taken(self) -> int:
+        """How many requests are among the downloads."""
+        downloader = None if self._crawler.engine is None else self._crawler.engine.downloader
+        return len(getattr(downloader, "active", ()))
+
     @contextmanager
     def lent(self) -> Iterator[None]:
         """Let another request have the place of one for a while."""

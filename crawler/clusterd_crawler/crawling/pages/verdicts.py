@@ -121,6 +121,11 @@ class Verdicts:
             self._timer = call_later(self._timeout, self._end_waits)
         return awaited(waiter)
 
+    @property
+    def waiting(self) -> int:
+        """How many pages wait for their verdicts."""
+        return len(self._waiters)
+
     def _end_waits(self) -> None:
         """End the waits whose time is over, and set the timer for the next."""
         self._timer = None

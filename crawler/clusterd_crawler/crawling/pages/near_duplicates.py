@@ -46,7 +46,7 @@ class NearDuplicates:
     async def flag(self, response: Response, answer: Awaitable[Verdict | None]) -> None:
         """Wait for a page's verdict, and flag its response where it says so."""
         with self._places.lent():
-            if self._timer is None:
+            if self._timer is None and self._all_wait():
                 self._timer = call_later(LOOK_SECONDS, self._look)
             verdict = await answer
         if verdict is not None and is_near(verdict):
@@ -54,8 +54,11 @@ class NearDuplicates:
 
     def _look(self) -> None:
         self._timer = None
-        if self._places.taken <= self._verdicts.waiting:
+        if self._all_wait():
             self._hurry()
+
+    def _all_wait(self) -> bool:
+        return self._places.taken <= self._verdicts.waiting
 
     def answered(self, verdicts: Iterable[Verdict]) -> None:
         """Take verdicts from the daemon. Each page of this crawler counts once; the others of its crawl hear of it."""

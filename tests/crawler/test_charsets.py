@@ -190,3 +190,20 @@ def test_characters_that_vendors_added_to_japanese_are_read_as_in_browsers(codec
 def test_what_is_wrong_in_japanese_stays_wrong(codec: str, wrong: bytes) -> None:
     with pytest.raises(UnicodeDecodeError):
         recoded(wrong, codec)
+
+
+@pytest.mark.parametrize("told", ["text/html", None])
+def test_in_html_a_meta_counts_before_an_xml_declaration(told: str | None) -> None:
+    said = f'<?xml version="1.0" encoding="windows-1252"?><meta charset=koi8-r><p>{RUSSIAN}'
+    assert decode(said.encode("koi8-r"), told) == said
+    unsaid = f'<?xml version="1.0" encoding="koi8-r"?><meta charset=none><p>{RUSSIAN}'
+    assert decode(unsaid.encode("koi8-r"), told) == unsaid
+
+
+@pytest.mark.parametrize("told", ["application/xhtml+xml", "text/xml", "application/atom+xml; x=y"])
+def test_xml_is_in_the_charset_of_its_declaration_whatever_a_meta_says(told: str) -> None:
+    for codec, declaration in (("utf-8", ""), ("cp1251", '<?xml version="1.0" encoding="windows-1251"?>')):
+        page = f'{declaration}<html><meta charset="koi8-r"/><p>{RUSSIAN}</p></html>'
+        assert decode(page.encode(codec), told) == page
+    page = f'<html><meta charset="koi8-r"/><p>{RUSSIAN}</p></html>'
+    assert decode(page.encode("koi8-r"), told) == page  # it is no UTF-8: better what it says than nothing

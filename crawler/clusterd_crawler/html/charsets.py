@@ -87,8 +87,23 @@ def said_by_header(content_type: str | None) -> str | None:
 def said_by_markup(beginning: bytes) -> str | None:
     """Return the charset that markup names, as Python names it; None where it names none that is known.
 
-    Markup in which ASCII bytes say UTF-16 is not UTF-16; the HTML standard takes it for UTF-8 ("prescan").
+    Browsers ask a declaration of XML in HTML last. Markup in which ASCII bytes say UTF-16 is not UTF-16; the HTML
+    standard takes it for UTF-8 ("prescan").
     """
+    declaration = _declaration(beginning)
+    return _said_first(beginning[len(declaration) :]) or (_said_first(declaration) if declaration else None)
+
+
+def said_by_xml(beginning: bytes) -> str | None:
+    """Return the charset that XML names, as Python names it; what a ``meta`` in it says is nothing to XML."""
+    return _said_first(_declaration(beginning))
+
+
+def _declaration(beginning: bytes) -> bytes:
+    return beginning[: beginning.find(b">") + 1] if beginning.startswith(b"<?xml") else b""
+
+
+def _said_first(beginning: bytes) -> str | None:
     charset = _charset(html_body_declared_encoding(beginning))
     if charset is None and (match := _IN_MARKUP.search(beginning)):
         charset = _CHARSETS.get((match[1] or match[2]).decode("latin-1").lower())

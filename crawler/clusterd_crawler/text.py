@@ -94,7 +94,7 @@ def utf8(body: bytes, content_type: str | None) -> bytes:
     said_inside = said_by_xml if _is_xml(content_type) else said_by_markup
     charset = bom or said_by_header(content_type) or said_inside(body[:_LOOKED_AT])
     if charset is None and b"\x1b" in body and b"\x1b$" in body:  # one byte is looked for much faster than two
-        charset = "iso2022_jp"  # its bytes are all ASCII: it would pass for UTF-8
+        charset = "iso2022_jp_ext"  # its bytes are all ASCII: it would pass for UTF-8
     if body.isascii() and (charset is None or _ASCII_BASED.match(charset)):
         return body
     try:

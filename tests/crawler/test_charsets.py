@@ -207,3 +207,9 @@ def test_xml_is_in_the_charset_of_its_declaration_whatever_a_meta_says(told: str
         assert decode(page.encode(codec), told) == page
     page = f'<html><meta charset="koi8-r"/><p>{RUSSIAN}</p></html>'
     assert decode(page.encode("koi8-r"), told) == page  # it is no UTF-8: better what it says than nothing
+
+
+@pytest.mark.parametrize("told", ["text/html; charset=iso-2022-jp", "text/html; charset=csISO2022JP", None])
+def test_narrow_kana_is_read_in_iso_2022_jp(told: str | None) -> None:
+    """Browsers read it, Python's codec of that name does not."""
+    assert decode(f"<p>{JAPANESE} ｶﾀｶﾅ {JAPANESE}".encode("iso2022_jp_ext"), told) == f"<p>{JAPANESE} ｶﾀｶﾅ {JAPANESE}"

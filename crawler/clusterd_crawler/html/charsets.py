@@ -60,6 +60,9 @@ _NO_CHARSETS: Final = frozenset(
     )
 )
 
+#: Browsers read narrow kana in ISO-2022-JP.
+_WIDER: Final = {"iso2022_jp": "iso2022_jp_ext"}
+
 _IN_HEADER: Final = re.compile(r"""(?:^|;)\s*charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _IN_MARKUP: Final = re.compile(
     rb"""<meta\b[^<>]*\bcharset\s*=\s*["']?\s*([\w.:-]+)|<\?xml\b[^<>]*\bencoding\s*=\s*["']([\w.:-]+)""", re.IGNORECASE
@@ -124,5 +127,5 @@ def said_further_on(body: bytes) -> str | None:
 
 
 def _charset(codec: str | None) -> str | None:
-    """Return a codec of Python's where it is a charset."""
-    return None if codec in _NO_CHARSETS else codec
+    """Return a codec of Python's where it is a charset, or one that reads more of it."""
+    return None if codec is None or codec in _NO_CHARSETS else _WIDER.get(codec, codec)

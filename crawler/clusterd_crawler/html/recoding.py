@@ -22,7 +22,7 @@ RIGHT_PER_WRONG: Final = 4
 KEPT: Final = "clusterd.kept"
 ADDED: Final = "clusterd.added"
 #: Japanese charsets of two bytes a character, whose codecs lack what NEC and IBM added (①, ㈱, 髙) and browsers read.
-_JAPANESE: Final = frozenset(("euc_jp", "iso2022_jp"))
+_JAPANESE: Final = frozenset(("euc_jp", "iso2022_jp", "iso2022_jp_ext"))
 #: First bytes of theirs in JIS X 0208.
 _ROWS: Final = frozenset((0x2D, 0x79, 0x7A, 0x7B, 0x7C))
 _CUT_CHARACTER: Final = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")

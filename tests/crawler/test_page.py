@@ -245,6 +245,8 @@ def test_a_large_page_is_parsed_and_written_as_a_small_one() -> None:
     page = "<title>é</title><p>漢 <b>x<table><tr><div>&lt;y &amp; z<svg><path/></svg>".encode() * 9000
     assert len(page) > LARGE
     assert well_nested(page) == (LexborHTMLParser(page).html or "").encode()
+    scripted = b"<p>x<noscript>\xc3\xa9<i></noscript>" * 30_000
+    assert well_nested(scripted).count(b"<noembed>\xc3\xa9<i></noembed>") == 30_000
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "cp1252", "euc-jp", "big5", "utf-16", "iso2022_jp", "koi8-r"])

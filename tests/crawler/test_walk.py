@@ -147,7 +147,18 @@ PLAIN_PIECES = [
     piece
     for piece in PIECES
     if piece
-    not in {"\0", "<x y='", "'", '"', "<![CDATA[", "<textarea>", "<title>", "<xmp>", "<form class=search-form>"}
+    not in {
+        "\0",
+        "<x y='",
+        "'",
+        '"',
+        "<![CDATA[",
+        "<textarea>",
+        "<title>",
+        "<xmp>",
+        "<plaintext>",
+        "<form class=search-form>",
+    }
 ]
 
 

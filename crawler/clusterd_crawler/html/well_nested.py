@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
@@ -31,10 +32,19 @@ class _Text(ctypes.Structure):
 
 def well_nested(page: bytes) -> bytes:
     """Return UTF-8 markup as lexbor writes it after parsing it, every ``noscript`` a ``noembed``."""
-    page = _NOSCRIPT.sub(rb"\1noembed", page)
+    page = b"".join(_NOSCRIPT.sub(rb"\1noembed", piece) for piece in _pieces(page))
     library = _library() if len(page) >= LARGE else None
     written = None if library is None else _without_lock(library, page)
     return (LexborHTMLParser(page).html or "").encode("utf-8", "surrogatepass") if written is None else written
+
+
+def _pieces(page: bytes) -> Iterator[bytes]:
+    """Return a page in parts, no tag's name in two of them: between two, other threads get their turn."""
+    begin = 0
+    while len(page) - begin > LARGE and (cut := page.find(b"<", begin + LARGE)) >= 0:
+        yield page[begin:cut]
+        begin = cut
+    yield page[begin:]
 
 
 @cache

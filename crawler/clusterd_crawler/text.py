@@ -27,7 +27,7 @@ from clusterd_crawler.core import compiled
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.html import markup
 from clusterd_crawler.html.charset_guess import guessed
-from clusterd_crawler.html.charsets import said_by_header, said_by_markup, said_further_on
+from clusterd_crawler.html.charsets import said_by_header, said_by_markup, said_by_xml, said_further_on
 from clusterd_crawler.html.declared import Declared
 from clusterd_crawler.html.recoding import check_utf8, encoded, mostly_right, recoded, repaired
 from clusterd_crawler.html.well_nested import well_nested
@@ -81,15 +81,20 @@ def _is_wide(content_type: str | None, beginning: bytes) -> bool:
     return bool(read_bom(beginning)[0]) or (said_by_header(content_type) or "").startswith(("utf-16", "utf-32"))
 
 
+def _is_xml(content_type: str | None) -> bool:
+    return bool(content_type and _XML_TYPES.match(content_type.strip()))
+
+
 def utf8(body: bytes, content_type: str | None) -> bytes:
     """Return a body of any charset in UTF-8; never fails."""
     bom, bom_bytes = read_bom(body)
     body = body[len(bom_bytes or b"") :]
     if bom and bom != "utf-8":
         return repaired(body, bom)
-    charset = bom or said_by_header(content_type) or said_by_markup(body[:_LOOKED_AT])
+    said_inside = said_by_xml if _is_xml(content_type) else said_by_markup
+    charset = bom or said_by_header(content_type) or said_inside(body[:_LOOKED_AT])
     if charset is None and b"\x1b" in body and b"\x1b$" in body:  # one byte is looked for much faster than two
-        charset = "iso2022_jp"  # its bytes are all ASCII: it would pass for UTF-8
+        charset = "iso2022_jp_ext"  # its bytes are all ASCII: it would pass for UTF-8
     if body.isascii() and (charset is None or _ASCII_BASED.match(charset)):
         return body
     try:
@@ -136,7 +141,7 @@ def marked_text(
     Raises `NeedsParser` where ``parse`` is false and the walk of the markup as it stands is not enough.
     """
     data = html if isinstance(html, bytes) else encoded(html)
-    if content_type and _XML_TYPES.match(content_type.strip()):
+    if _is_xml(content_type):
         data = as_html(data)
     marked, flags, declared = _walk(data, nested=False)
     if flags & markup.IRREGULAR and not flags & markup.EXTREME:

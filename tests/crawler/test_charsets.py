@@ -6,6 +6,7 @@ import time
 
 import pytest
 from clusterd_crawler.html.charsets import said_by_markup, said_further_on
+from clusterd_crawler.html.recoding import recoded
 from clusterd_crawler.text import decode
 
 from tests.crawler.pages import sketched
@@ -154,3 +155,61 @@ def test_a_hostile_beginning_costs_little(beginning: bytes) -> None:
     for _ in range(10):
         said_by_markup(beginning)
     assert time.process_time() - started < 0.2  # measured: 10 ms each at most, most of it w3lib's; quadratic took 16
+
+
+#: Characters that NEC and IBM added, in EUC-JP.
+VENDORS = {
+    "①": b"\xad\xa1",
+    "Ⅳ": b"\xad\xb8",
+    "㍉": b"\xad\xc0",
+    "㈱": b"\xad\xea",
+    "纊": b"\xf9\xa1",
+    "髙": b"\xfc\xe2",
+}
+
+
+def in_japanese(content: str, codec: str) -> bytes:
+    """Return a text of two bytes a character."""
+    made = b"".join(VENDORS.get(one) or one.encode("euc_jp") for one in content)
+    return made if codec == "euc-jp" else b"\x1b$B" + bytes(byte & 0x7F for byte in made) + b"\x1b(B"
+
+
+@pytest.mark.parametrize("codec", ["euc-jp", "iso-2022-jp"])
+@pytest.mark.parametrize("content", [*VENDORS, "①日", f"{JAPANESE}㈱{JAPANESE}", "日".join(VENDORS) * 20_000])
+def test_characters_that_vendors_added_to_japanese_are_read_as_in_browsers(codec: str, content: str) -> None:
+    """Python's codecs lack them, and of ``①日`` the second was lost as well."""
+    body = in_japanese(content, codec)
+    assert decode(body, f"text/html; charset={codec}") == content
+    assert decode(f"<meta charset={codec}>".encode() + body, None).endswith(f">{content}")
+    broken = in_japanese(JAPANESE * 2, codec) + b" \xff " + in_japanese(content[:2] + JAPANESE, codec)
+    assert decode(broken, f"text/html; charset={codec}") == f"{JAPANESE * 2} ÿ {content[:2]}{JAPANESE}"
+
+
+@pytest.mark.parametrize("wrong", [b"\xa9\xa1", b"\xff", b"\xad", b"\xad\x31", b"\xfd\xa1", b"\x80\xad\xa1"])
+@pytest.mark.parametrize("codec", ["euc-jp", "iso-2022-jp"])
+def test_what_is_wrong_in_japanese_stays_wrong(codec: str, wrong: bytes) -> None:
+    with pytest.raises(UnicodeDecodeError):
+        recoded(wrong, codec)
+
+
+@pytest.mark.parametrize("told", ["text/html", None])
+def test_in_html_a_meta_counts_before_an_xml_declaration(told: str | None) -> None:
+    said = f'<?xml version="1.0" encoding="windows-1252"?><meta charset=koi8-r><p>{RUSSIAN}'
+    assert decode(said.encode("koi8-r"), told) == said
+    unsaid = f'<?xml version="1.0" encoding="koi8-r"?><meta charset=none><p>{RUSSIAN}'
+    assert decode(unsaid.encode("koi8-r"), told) == unsaid
+
+
+@pytest.mark.parametrize("told", ["application/xhtml+xml", "text/xml", "application/atom+xml; x=y"])
+def test_xml_is_in_the_charset_of_its_declaration_whatever_a_meta_says(told: str) -> None:
+    for codec, declaration in (("utf-8", ""), ("cp1251", '<?xml version="1.0" encoding="windows-1251"?>')):
+        page = f'{declaration}<html><meta charset="koi8-r"/><p>{RUSSIAN}</p></html>'
+        assert decode(page.encode(codec), told) == page
+    page = f'<html><meta charset="koi8-r"/><p>{RUSSIAN}</p></html>'
+    assert decode(page.encode("koi8-r"), told) == page  # it is no UTF-8: better what it says than nothing
+
+
+@pytest.mark.parametrize("told", ["text/html; charset=iso-2022-jp", "text/html; charset=csISO2022JP", None])
+def test_narrow_kana_is_read_in_iso_2022_jp(told: str | None) -> None:
+    """Browsers read it, Python's codec of that name does not."""
+    assert decode(f"<p>{JAPANESE} ｶﾀｶﾅ {JAPANESE}".encode("iso2022_jp_ext"), told) == f"<p>{JAPANESE} ｶﾀｶﾅ {JAPANESE}"

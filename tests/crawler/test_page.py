@@ -37,7 +37,14 @@ from tests.crawler.pages import STORY, URL, shown, sketched
         ("<canvas>no <b>no</b></canvas><p>yes<canvas id=c>no</p>yes", "yes yes"),
         ("<math><semantics><mi>x</mi><annotation>no</annotation></semantics></math> y", "x y"),
         ("<math><semantics><mi>x</mi><annotation-xml><ci>no</ci></annotation-xml></semantics></math> y", "x y"),
+        ("<noscript><iframe src=x /></noscript>yes<noscript><!-- no</noscript> yes<noscript/>no", "yes yes"),
+        ("<head><NoScript>no</NoScript><noscript><img src=x><!--</noscript></head><a href=x><a href=y>yes", "yes"),
+        ("<h2><div hidden>no</h2>yes", "yes"),
         ("<xmp>a <b> c</xmp><p>d", "a <b> c d"),
+        ("<xmp>&lt;&eacute;&#65; & \1</xmp>&lt;<xmp hidden>no</xmp>", "&lt;&eacute;&#65; & <"),
+        ("a<plaintext>b <i>c &amp; <!-- d --></plaintext>e", "a b <i>c &amp; <!-- d --></plaintext>e"),
+        ("<a href=x><a href=y>a<plaintext>b <i>c &amp;", "a b <i>c &amp;"),
+        ("a<svg><plaintext>no</svg>yes", "a yes"),
         ("<textarea>a <b> c</textarea>", "a <b> c"),
         ("<textarea hidden>no</textarea><textarea style='display:none'><p>no</textarea>yes", "yes"),
         ("<script><!-- w('<script src=a></script>'); no\n//--></script>yes", "yes"),
@@ -238,6 +245,8 @@ def test_a_large_page_is_parsed_and_written_as_a_small_one() -> None:
     page = "<title>é</title><p>漢 <b>x<table><tr><div>&lt;y &amp; z<svg><path/></svg>".encode() * 9000
     assert len(page) > LARGE
     assert well_nested(page) == (LexborHTMLParser(page).html or "").encode()
+    scripted = b"<p>x<noscript>\xc3\xa9<i></noscript>" * 30_000
+    assert well_nested(scripted).count(b"<noembed>\xc3\xa9<i></noembed>") == 30_000
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "cp1252", "euc-jp", "big5", "utf-16", "iso2022_jp", "koi8-r"])

@@ -30,7 +30,8 @@ PIECES = [
     "<img style='display: none' src=h>", "<img src=y height=02>", "<iframe src=f>", "</iframe>", "<video poster=p>",
     "<object data=d>", "</object>", "<script src=s>", "<script>var x</script>", "<input type=image src=i>",
     "<div class='tabs x'>", "<ul id=menu>", "<p class=banner>", "<td class='trail nav'>", "prose of a tab " * 15,
-    "<canvas>", "</canvas>", "<annotation-xml>", "</annotation-xml>", "<xmp>", "</xmp>",
+    "<canvas>", "</canvas>", "<annotation-xml>", "</annotation-xml>", "<xmp>", "</xmp>", "<noscript>", "</noscript>",
+    "<plaintext>", "<iframe />",
     "<search>", "</search>", "<div role=' Search'>", "<section role>", "<ul class=searchbox>",
     "<aside class=sidebar>", "<div class=titlepage>", "<p class=sidebar-title>",
     "<source data-original=o data-lazy-src=l>", "</video>", "words enough for a page that is no shell " * 8,
@@ -146,7 +147,18 @@ PLAIN_PIECES = [
     piece
     for piece in PIECES
     if piece
-    not in {"\0", "<x y='", "'", '"', "<![CDATA[", "<textarea>", "<title>", "<xmp>", "<form class=search-form>"}
+    not in {
+        "\0",
+        "<x y='",
+        "'",
+        '"',
+        "<![CDATA[",
+        "<textarea>",
+        "<title>",
+        "<xmp>",
+        "<plaintext>",
+        "<form class=search-form>",
+    }
 ]
 
 

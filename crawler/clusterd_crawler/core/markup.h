@@ -154,12 +154,13 @@ static int is_hidden(const tag_t *tag) {
 }
 
 static const uint8_t *pass_unparsed(walk_t *w, const tag_t *tag, const uint8_t *p) {
-    const uint8_t *stop = find_end_tag(w, p, tag->name);
+    int endless = !w->well_nested && slice_is(tag->name, "plaintext"); /* a parser writes its end */
+    const uint8_t *stop = endless ? w->end : find_end_tag(w, p, tag->name);
     note_unparsed(w, p, stop); /* a parser may read it as markup */
     if (!w->hidden && slice_is(tag->name, "script") && !value_of(tag, A_SRC).length) take_script(w, p, stop);
     if (!(tag->bits & ESCAPABLE) || is_hidden(tag)) return stop;
     size_t start = w->length, letters = w->letters;
-    show_text(w, p, stop);
+    show(w, p, stop, tag->bits & RAW);
     if (tag->bits & TITLE && w->title.end == (size_t)-1 && !w->hidden && !w->chrome && !w->in_main) {
         w->title = (span_t){start, w->length, 0};
         w->title_letters = w->letters - letters;
@@ -299,7 +300,7 @@ static void walk_markup(walk_t *w, const uint8_t *p) {
         show_text(w, p, tag);
         p = tag < w->end ? read_markup(w, tag) : tag;
     }
-    if (w->link_depth >= 0) irregular(w);
+    if (w->link_depth >= 0 || w->hidden) irregular(w);
     while (w->depth) pop(w);
 }
 

@@ -71,10 +71,11 @@ static size_t copy_references(walk_t *w, const uint8_t *p, const uint8_t *end) {
     }
 }
 
-static void show_text(walk_t *w, const uint8_t *p, const uint8_t *end) {
+static void show(walk_t *w, const uint8_t *p, const uint8_t *end, int as_it_stands) {
     if (w->hidden || p >= end) return;
     size_t length = (size_t)(end - p);
-    size_t letters = memchr(p, '&', length) ? copy_references(w, p, end) : copy_text(w, p, length, w->end);
+    int plain = as_it_stands || !memchr(p, '&', length);
+    size_t letters = plain ? copy_text(w, p, length, w->end) : copy_references(w, p, end);
     w->letters += letters;
     if (w->chrome)
         w->chrome_letters += letters;
@@ -83,5 +84,7 @@ static void show_text(walk_t *w, const uint8_t *p, const uint8_t *end) {
     const open_t *t = top(w);
     if (letters && t && (t->bits & ROW || (t->bits & TABLE && !t->cell))) irregular(w);
 }
+
+static void show_text(walk_t *w, const uint8_t *p, const uint8_t *end) { show(w, p, end, 0); }
 
 #endif

@@ -60,6 +60,9 @@ _NO_CHARSETS: Final = frozenset(
     )
 )
 
+#: Browsers read narrow kana in ISO-2022-JP.
+_WIDER: Final = {"iso2022_jp": "iso2022_jp_ext"}
+
 _IN_HEADER: Final = re.compile(r"""(?:^|;)\s*charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _IN_MARKUP: Final = re.compile(
     rb"""<meta\b[^<>]*\bcharset\s*=\s*["']?\s*([\w.:-]+)|<\?xml\b[^<>]*\bencoding\s*=\s*["']([\w.:-]+)""", re.IGNORECASE
@@ -87,8 +90,23 @@ def said_by_header(content_type: str | None) -> str | None:
 def said_by_markup(beginning: bytes) -> str | None:
     """Return the charset that markup names, as Python names it; None where it names none that is known.
 
-    Markup in which ASCII bytes say UTF-16 is not UTF-16; the HTML standard takes it for UTF-8 ("prescan").
+    Browsers ask a declaration of XML in HTML last. Markup in which ASCII bytes say UTF-16 is not UTF-16; the HTML
+    standard takes it for UTF-8 ("prescan").
     """
+    declaration = _declaration(beginning)
+    return _said_first(beginning[len(declaration) :]) or (_said_first(declaration) if declaration else None)
+
+
+def said_by_xml(beginning: bytes) -> str | None:
+    """Return the charset that XML names, as Python names it; what a ``meta`` in it says is nothing to XML."""
+    return _said_first(_declaration(beginning))
+
+
+def _declaration(beginning: bytes) -> bytes:
+    return beginning[: beginning.find(b">") + 1] if beginning.startswith(b"<?xml") else b""
+
+
+def _said_first(beginning: bytes) -> str | None:
     charset = _charset(html_body_declared_encoding(beginning))
     if charset is None and (match := _IN_MARKUP.search(beginning)):
         charset = _CHARSETS.get((match[1] or match[2]).decode("latin-1").lower())
@@ -109,5 +127,5 @@ def said_further_on(body: bytes) -> str | None:
 
 
 def _charset(codec: str | None) -> str | None:
-    """Return a codec of Python's where it is a charset."""
-    return None if codec in _NO_CHARSETS else codec
+    """Return a codec of Python's where it is a charset, or one that reads more of it."""
+    return None if codec is None or codec in _NO_CHARSETS else _WIDER.get(codec, codec)

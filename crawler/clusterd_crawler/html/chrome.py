@@ -15,7 +15,7 @@ VOID: Final = 2  #: has no content and no end tag
 CONTAINER: Final = 4  #: kept on the stack of open elements
 IMPLIED: Final = 8  #: its end tag may be left out
 RAW: Final = 16  #: its content is not markup and not shown
-ESCAPABLE: Final = 32  #: its content is text with entities
+ESCAPABLE: Final = 32  #: its content is text with entities; with RAW: text as it stands
 HIDDEN: Final = 64  #: not shown
 CHROME: Final = 128  #: never main text
 SECTIONAL: Final = 256  #: chrome where it is the page's, content where it is an article's (header, footer, aside)
@@ -46,12 +46,12 @@ _WORDS_OF: Final = {
     "span strike strong sub sup time tt u var wbr",
     VOID: "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr",
     CONTAINER: "address article aside blockquote center details dialog div dl fieldset figure footer header hgroup "
-    "main menu nav ol pre search section select datalist table ul noscript template svg canvas annotation "
+    "main menu nav ol pre search section select datalist table ul template svg canvas annotation "
     "annotation-xml",
     IMPLIED: "p li dt dd td th tr thead tbody tfoot caption colgroup option optgroup rp rt rtc rb html head body",
-    RAW: "script style iframe noembed noframes",
-    ESCAPABLE: "title textarea xmp",
-    HIDDEN: "noscript template svg datalist canvas annotation annotation-xml",
+    RAW: "script style iframe noembed noframes noscript xmp plaintext",
+    ESCAPABLE: "title textarea xmp plaintext",
+    HIDDEN: "template svg datalist canvas annotation annotation-xml",
     CHROME: "nav select",
     SECTIONAL: "header footer aside",
     SCOPE: "article main section",

@@ -100,7 +100,7 @@ class Walk:
                 tag = len(data)
             self._text(at, tag)
             at = self._markup(tag) if tag < len(data) else tag
-        if self.link_depth >= 0:
+        if self.link_depth >= 0 or self.hidden:  # an end tag that is not followed may have ended what hides the rest
             self._irregular()
         while self.stack:
             self._pop()
@@ -129,11 +129,11 @@ class Walk:
         self._text(tag, tag + 1)  # a lone "<" is a sign like any other
         return tag + 1
 
-    def _text(self, start: int, end: int) -> None:
+    def _text(self, start: int, end: int, as_it_stands: bool = False) -> None:
         if self.hidden or start >= end:
             return
         segment = self.data[start:end]
-        if b"&" in segment:
+        if b"&" in segment and not as_it_stands:
             segment = unescape(segment)
         segment = segment.translate(_BLANKED, b"\0")
         count = len(segment.translate(None, _NO_LETTERS))
@@ -184,14 +184,15 @@ class Walk:
 
     def _unparsed(self, name: bytes, bits: int, attributes: dict[bytes, bytes], at: int) -> int:
         """Pass over the content of a raw element, or take it as text; return where the end tag begins."""
-        end = end_of_raw(self.data, name, at)
+        endless = name == b"plaintext" and not self.well_nested  # a parser writes its end
+        end = len(self.data) if endless else end_of_raw(self.data, name, at)
         if self.foreign or (self.stack and self.stack[-1].bits & chrome.CHOICE):  # a parser may read it as markup
             self.formatting.unknown(self.data.count(b"<", at, end))
         if name == b"script" and not attributes.get(b"src") and not self.hidden:
             self.embedded.take_script(self.data[at:end])
         if bits & chrome.ESCAPABLE and not chrome.is_hidden(bits, attributes):
             start, letters = len(self.out), self.letters
-            self._text(at, end)
+            self._text(at, end, bool(bits & chrome.RAW))
             if (
                 bits & chrome.TITLE
                 and self.found.title[0] < 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from w3lib.encoding import to_unicode
@@ -17,8 +18,13 @@ PIECE: Final = 128 * 1024
 #: Characters beyond ASCII for each wrong byte, from which on bytes are of a charset all the same: text of others has
 #: hardly a sequence of bytes that is also one of UTF-8 (chosen).
 RIGHT_PER_WRONG: Final = 4
-#: How decoders are told to read wrong bytes as windows-1252.
+#: How decoders are told to read wrong bytes as windows-1252, and to read what vendors added and refuse the rest.
 KEPT: Final = "clusterd.kept"
+ADDED: Final = "clusterd.added"
+#: Japanese charsets of two bytes a character, whose codecs lack what NEC and IBM added (①, ㈱, 髙) and browsers read.
+_JAPANESE: Final = frozenset(("euc_jp", "iso2022_jp", "iso2022_jp_ext"))
+#: First bytes of theirs in JIS X 0208.
+_ROWS: Final = frozenset((0x2D, 0x79, 0x7A, 0x7B, 0x7C))
 _CUT_CHARACTER: Final = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}".encode()
 #: All bytes of UTF-8 but those that begin a character beyond ASCII; but those that begin any character.
@@ -29,8 +35,8 @@ _CONTINUED: Final = bytes(range(0x80, 0xC0))
 def recoded(body: bytes, charset: str) -> bytes:
     """Return a body in UTF-8; raises as `bytes.decode` does where it is not of that charset."""
     if len(body) <= PIECE or _starts_with_order(charset):
-        return encoded(body.decode(charset))
-    return b"".join(_pieces(body, charset, "strict"))
+        return encoded(body.decode(charset, ADDED))
+    return b"".join(_pieces(body, charset, ADDED))
 
 
 def check_utf8(body: bytes) -> None:
@@ -75,10 +81,36 @@ def _kept(error: UnicodeError) -> tuple[str, int]:
     """Return what stands for wrong bytes, and where decoding goes on (see `codecs.register_error`)."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+    return _by_vendor(error) or (error.object[error.start : error.end].decode("cp1252", "replace"), error.end)
+
+
+def _added(error: UnicodeError) -> tuple[str, int]:
+    found = _by_vendor(error) if isinstance(error, UnicodeDecodeError) else None
+    if found is None:
+        raise error
+    return found
+
+
+def _by_vendor(error: UnicodeDecodeError) -> tuple[str, int] | None:
+    """Return the character that a vendor added, and where decoding goes on."""
+    pair = error.object[error.start : error.start + 2]
+    if error.encoding not in _JAPANESE or len(pair) < 2 or (pair[0] ^ pair[1]) > 0x7F:
+        return None
+    row, cell = pair[0] & 0x7F, pair[1] & 0x7F
+    if row in _ROWS and 0x21 <= cell <= 0x7E:
+        with suppress(UnicodeDecodeError):
+            return _in_shift_jis(row, cell).decode("cp932"), error.start + 2
+    return None
+
+
+def _in_shift_jis(row: int, cell: int) -> bytes:
+    """Return in Shift_JIS, whose codec has the vendors' characters, one from its two bytes in JIS X 0208."""
+    lead = (row + 1) // 2 + (0x70 if row < 0x5F else 0xB0)
+    return bytes((lead, cell + (0x7E if row % 2 == 0 else 0x1F + (cell >= 0x60))))
 
 
 codecs.register_error(KEPT, _kept)
+codecs.register_error(ADDED, _added)
 
 
 def _starts_with_order(charset: str) -> bool:

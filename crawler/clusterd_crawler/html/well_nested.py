@@ -8,6 +8,8 @@ the extension module does not export its library, large pages take the usual way
 from __future__ import annotations
 
 import ctypes
+import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
@@ -17,6 +19,10 @@ from selectolax.lexbor import LexborHTMLParser
 #: Bytes of a page from which on the lock is let go of: 2 ms of writing.
 LARGE: Final = 256 * 1024
 
+#: A parser that runs no scripts reads what stands for them as markup, and so does lexbor: an unclosed comment in it
+#: would swallow the page, and what a head does not hold would be shown. What stands for plug-ins is never markup.
+_NOSCRIPT: Final = re.compile(rb"(</?)noscript(?=[\t\n\f\r />])", re.IGNORECASE)
+
 
 class _Text(ctypes.Structure):
     """``lexbor_str_t``: its memory is the document's."""
@@ -25,10 +31,20 @@ class _Text(ctypes.Structure):
 
 
 def well_nested(page: bytes) -> bytes:
-    """Return UTF-8 markup as lexbor writes it after parsing it."""
+    """Return UTF-8 markup as lexbor writes it after parsing it, every ``noscript`` a ``noembed``."""
+    page = b"".join(_NOSCRIPT.sub(rb"\1noembed", piece) for piece in _pieces(page))
     library = _library() if len(page) >= LARGE else None
     written = None if library is None else _without_lock(library, page)
     return (LexborHTMLParser(page).html or "").encode("utf-8", "surrogatepass") if written is None else written
+
+
+def _pieces(page: bytes) -> Iterator[bytes]:
+    """Return a page in parts, no tag's name in two of them: between two, other threads get their turn."""
+    begin = 0
+    while len(page) - begin > LARGE and (cut := page.find(b"<", begin + LARGE)) >= 0:
+        yield page[begin:cut]
+        begin = cut
+    yield page[begin:]
 
 
 @cache

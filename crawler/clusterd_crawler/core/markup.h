@@ -300,7 +300,7 @@ static void walk_markup(walk_t *w, const uint8_t *p) {
         show_text(w, p, tag);
         p = tag < w->end ? read_markup(w, tag) : tag;
     }
-    if (w->link_depth >= 0 || w->hidden) irregular(w);
+    if (w->link_depth >= 0 || w->hidden || w->chrome) irregular(w);
     while (w->depth) pop(w);
 }
 

@@ -100,7 +100,8 @@ class Walk:
                 tag = len(data)
             self._text(at, tag)
             at = self._markup(tag) if tag < len(data) else tag
-        if self.link_depth >= 0 or self.hidden:  # an end tag that is not followed may have ended what hides the rest
+        # An end tag that is not followed may have ended what hides the rest, or keeps it from the main text.
+        if self.link_depth >= 0 or self.hidden or self.chrome:
             self._irregular()
         while self.stack:
             self._pop()

@@ -67,7 +67,8 @@ def similar(
     store that is `SMALL`, and elsewhere in the clusters of what the posting lists propose; of whole pages (``stream``,
     with a `document` of the same) at the lists alone.
     """
-    look = look or ("all" if index.counts()["contents"] <= SMALL else "clusters")
+    if look is None:
+        look = "lists" if stream == "whole" else "all" if index.counts()["contents"] <= SMALL else "clusters"
     own = asked.profile
     if own is not None or asked.text is None:
         hits = index.similar(asked.sketch, (own or profile).code, limit + 1, stream, look)

@@ -310,7 +310,7 @@ class Crawl:
         """Have the daemon get what has been gathered: the crawl goes on when it answers."""
         self._pages.flush()
         if self._publisher is not None:
-            self._publisher.hurry()
+            self._publisher.offer_together(())
 
     def _note_page(self, page: Page, seen: Seen) -> None:
         """Note what a page was sketched to."""

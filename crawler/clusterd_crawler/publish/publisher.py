@@ -113,10 +113,6 @@ class Publisher:
                 self._together = True
                 self._changed.notify()
 
-    def hurry(self) -> None:
-        """Send what waits at once: nothing will join it."""
-        self.offer_together(())
-
     def _take_in(self, entry: Entry) -> bool:
         """Queue a message, if there is room; return whether it is the only one."""
         waiting = len(self._queue) + 1

@@ -48,7 +48,6 @@ from clusterd.clusters.contract import (
     Version,
 )
 from clusterd.clusters.redis.asking.questions import Questions
-from clusterd.clusters.redis.asking.wholes import number_of, similar_whole, whole_sketch
 from clusterd.clusters.redis.founding import LAYOUT, SPREAD, founded, keeps_whole, scheme_of
 from clusterd.clusters.redis.home import REGISTER, Home
 from clusterd.clusters.redis.homes import Homes
@@ -59,20 +58,19 @@ from clusterd.clusters.redis.pending import Pending, moves_of, positions, tell
 from clusterd.clusters.redis.policies import Policies
 from clusterd.clusters.redis.posting import Stored, post, postings_of
 from clusterd.clusters.redis.registered import (
-    CURRENT,
     PLACE,
     Registered,
     outcomes_of,
     packed_versions,
     read_answers,
-    time_of,
 )
 from clusterd.clusters.redis.retention import expire, forgotten
 from clusterd.clusters.redis.settling.parting import forget_splits, splits_of
 from clusterd.clusters.redis.settling.settler import PATIENCE, Settler
 from clusterd.clusters.redis.spans.beyond import Beyond
 from clusterd.clusters.redis.spans.steps import Spans
-from clusterd.clusters.redis.stream import SecondStream, Showing
+from clusterd.clusters.redis.stream import SecondStream
+from clusterd.clusters.redis.wholes import show_whole, similar_whole, whole_sketch
 
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
@@ -178,7 +176,8 @@ class RedisIndex:
     ) -> list[Outcome]:
         """Link what was posted; say what came of it. ``moves``, ``states``: as `Linker.link` has them."""
         verdicts = posted()
-        self._show_whole(sketches, registered)
+        if self._whole:
+            show_whole(self._homes, self._whole, sketches, registered)
         united = self._linker.link(sketches, registered, verdicts, moves, states)
         if len(self._homes) > 1:
             Beyond(self._homes, self._spans, self._policies.state.graded).tell(sketches, registered, united)
@@ -225,18 +224,6 @@ class RedisIndex:
         contents = {one.number: Stored(one.stored, sketches[place].profile) for place, one in postings.items()}
         verdicts = post(self._lists, list(postings.values()), contents, self._scheme, several)
         return dict(zip(postings, verdicts, strict=True))
-
-    def _show_whole(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> None:
-        """Post the whole pages of current versions, where that stream is kept."""
-        if self._whole:
-            current = [(one, known) for one, known in zip(sketches, registered, strict=True) if known.flags & CURRENT]
-            pages = [number_of(self._homes.place_of(known.content), known.page) for _, known in current]
-            self._whole.apply(
-                [
-                    Showing(page, time_of(one), one.whole, one.profile)
-                    for page, (one, _) in zip(pages, current, strict=True)
-                ]
-            )
 
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from scrapy import Request
 
@@ -32,20 +32,21 @@ class DownloadPlaces:
 
     def holds(self, request: Request) -> bool:
         """Whether a request is among the downloads: no more once all downloader middlewares are done with it."""
-        downloader = None if self._crawler.engine is None else self._crawler.engine.downloader
-        return request in getattr(downloader, "active", (request,))
+        return request in getattr(self._downloader, "active", (request,))
 
     @property
     def taken(self) -> int:
         """How many requests are among the downloads."""
-        downloader = None if self._crawler.engine is None else self._crawler.engine.downloader
-        return len(getattr(downloader, "active", ()))
+        return len(getattr(self._downloader, "active", ()))
+
+    @property
+    def _downloader(self) -> Any:
+        return None if self._crawler.engine is None else self._crawler.engine.downloader
 
     @contextmanager
     def lent(self) -> Iterator[None]:
         """Let another request have the place of one for a while."""
-        engine = self._crawler.engine
-        downloader = None if engine is None else engine.downloader
+        engine, downloader = self._crawler.engine, self._downloader
         if engine is None or downloader is None or self._lent >= self._most or downloader.total_concurrency <= 0:
             yield
             return

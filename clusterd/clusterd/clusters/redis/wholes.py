@@ -1,9 +1,11 @@
-"""What is asked of the second stream, whole pages beside their main texts: it is one for all homes of a store."""
+"""Whole pages beside their main texts: what the second stream, one for all homes of a store, is told and asked."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from clusterd_crawler.sketch import StreamSketch
+from clusterd_crawler.sketch import Sketch, StreamSketch
 
 from clusterd.clusters.contract import Hit
 from clusterd.clusters.identity import url_key
@@ -11,12 +13,21 @@ from clusterd.clusters.redis.asking.members import urls_of
 from clusterd.clusters.redis.asking.questions import EQUALS
 from clusterd.clusters.redis.home import PAGE
 from clusterd.clusters.redis.homes import OWN, Homes
-from clusterd.clusters.redis.stream import SecondStream
+from clusterd.clusters.redis.registered import CURRENT, Registered, time_of
+from clusterd.clusters.redis.stream import SecondStream, Showing
 
 
-def number_of(place: int, page: int) -> int:
-    """Return what a page of a home is called there."""
-    return place << OWN | page
+def show_whole(
+    homes: Homes, stream: SecondStream, sketches: Sequence[Sketch], registered: Sequence[Registered]
+) -> None:
+    """Post the whole pages of current versions."""
+    stream.apply(
+        [
+            Showing(_number(homes.place_of(known.content), known.page), time_of(one), one.whole, one.profile)
+            for one, known in zip(sketches, registered, strict=True)
+            if known.flags & CURRENT
+        ]
+    )
 
 
 def similar_whole(homes: Homes, stream: SecondStream, query: StreamSketch, profile: int, limit: int) -> list[Hit]:
@@ -35,4 +46,9 @@ def whole_sketch(homes: Homes, stream: SecondStream, url: str) -> StreamSketch |
     """Return the stored sketch of what a page shows as a whole; None for an unknown URL. Three round trips."""
     home = homes.of_url(url)
     page = home.run(PAGE, url_key(url))
-    return stream.sketch(number_of(home.place, int.from_bytes(page, "little"))) if page else None
+    return stream.sketch(_number(home.place, int.from_bytes(page, "little"))) if page else None
+
+
+def _number(place: int, page: int) -> int:
+    """Return what a page of a home is called in the second stream."""
+    return place << OWN | page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from itertools import count
 from weakref import WeakSet
@@ -129,6 +130,24 @@ def test_the_log_ends_with_the_latest_version_whoever_is_slower(serve: Serve, bo
     assert [rules.version for rules in log.sets] == [2, 1, 2]
     assert (book.announced(HOST), book.version(HOST)) == (2, 2)
     worker.close()
+
+
+def test_a_lesson_longer_than_its_lease_takes_off_no_page(book: RuleBook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both took the pages of the lesson off the list, and with them pages that came since and that neither had seen."""
+    another = RuleService(book, make_learner=SidLearner)
+    monkeypatch.setattr(rule_service, "LEASE_SECONDS", 0.1)
+
+    class Slow(SidLearner):
+        def learn(self, at: int) -> RuleSet | None:
+            time.sleep(0.2)
+            another.learn_due(now=1)
+            another.observe(duplicates(5))
+            return super().learn(at)
+
+    service = RuleService(book, make_learner=Slow)
+    service.observe(duplicates(3))
+    service.learn_due(now=2)
+    assert book.changed()[HOST] >= len(duplicates(5))
 
 
 def test_what_could_not_be_saved_is_learned_again(serve: Serve, book: RuleBook, log: Log) -> None:

@@ -8,7 +8,8 @@ Learning a host (`RuleService.learn_due`) is done by one worker at a time, which
 4. the new rule set is offered to crawlers that start later, published to those that run, and noted as announced when
    it has arrived in the log (`rule_sets`);
 5. where it has live rules, its pages are shared with the crawls (`sharing`);
-6. the host is taken off the list of changed ones, unless evidence has come since.
+6. the host is taken off the list of changed ones, unless evidence has come since, or the lease has run out meanwhile:
+   another may have learned it then and taken it off already.
 
 Then the mirrors among the hosts of its domain are learned likewise (`groups`).
 
@@ -132,6 +133,7 @@ class RuleService:
         until = time.monotonic() + seconds
         changed = self.book.changed()
         for host in self._agenda.order(changed, self._recalls.hosts(), every=isinf(seconds)):
+            begun = time.monotonic()
             if not self.book.lease(host, self._owner, LEASE_SECONDS):
                 continue
             self._leased.add(host)
@@ -144,7 +146,8 @@ class RuleService:
                     raise
                 log.exception("the rules of %s could not be learned; the other hosts go on", host)
                 rules = None
-            if not self._recalls.waits(host):  # else it is looked at again, also where no page of it comes any more
+            over = time.monotonic() > begun + LEASE_SECONDS
+            if not over and not self._recalls.waits(host):  # else it is looked at again, also where no page of it comes
                 self.book.looked_at(host, changed[host])
             groups[urls.registrable(host)] = None
             if rules is not None:

@@ -89,9 +89,10 @@ class Config(Settings):
     rule_identity: str = setting(
         "identical",
         "when pages count as the same in learning rules: by equal main texts; by their words in any order (listings "
-        "sorted another way); as near-duplicates (sites that write a date or a counter into each answer)",
+        "sorted another way); by their words without numbers (sites that write a counter or the time into each "
+        "answer); as near-duplicates (sites that write other words into each)",
         lambda v: v in get_args(Identity),
-        "identical, words or near",
+        "identical, words, unnumbered or near",
     )
     alerts_kept: int = setting(100_000, "alerts that stay readable", _at_least(1), "1 or more")
     alert_file: str = setting("", "file to which every alert is appended as a JSON line")

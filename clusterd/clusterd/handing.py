@@ -112,10 +112,10 @@ class Handing:
     def _answer(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
         """Send the verdicts that crawls wait for."""
         at = now_ms()
-        by_near = self._services.config.rule_identity == "near"
+        identity = self._services.config.rule_identity
         for sketch, outcome in zip(batch.sketches, outcomes, strict=True):
             if sketch.wants_verdict:
-                told = verdict(sketch.crawl, outcome, nearly=is_nearly_its_match(outcome, by_near=by_near))
+                told = verdict(sketch.crawl, outcome, nearly=is_nearly_its_match(outcome, identity))
                 self._transport.publish(topics.VERDICTS, sketch.crawl.encode(), encode_verdict(told))
                 self._tallies.answered.add((at - sketch.fetched_at) / 1000)
 
@@ -137,14 +137,14 @@ class Handing:
             self._report.fail(f"{type(error).__name__}: {error}")
 
 
-def is_nearly_its_match(outcome: Outcome, *, by_near: bool = False) -> bool:
+def is_nearly_its_match(outcome: Outcome, identity: str = "identical") -> bool:
     """Whether a page resembles its best match, and no rule will bring them together, though only parameters differ.
 
-    ``by_near``: rules are learned from near-duplicates, and not from equal texts.
+    ``identity``: by which pages count as the same. By their words or without numbers, it is not known of the match.
     """
     if outcome.match is None or outcome.identity == "text" or outcome.resemblance < NEARLY:
         return False
-    if by_near and NEAR.name in outcome.clusters:
+    if identity in {"words", "unnumbered"} or (identity == "near" and NEAR.name in outcome.clusters):
         return False
     try:
         return differ_by_parameters(*(parse(canonical(url)) for url in (outcome.url, outcome.match)))

@@ -15,11 +15,13 @@ UTF-8.
     sketch   u8   profile         `sketch.PROFILES`; an unknown one is refused
              u8   flags           1: ``whole`` equals ``main`` and is left out, 2: the crawl waits for a verdict,
                               4: the page is a soft error, 8: it shows something besides few words,
-                              16: it says what it was fetched for, 32: its streams say their parities
+                              16: it says what it was fetched for, 32: its streams say their parities,
+                              64: it says which words are left without numbers
              u16  status
              i64  fetched_at      Unix milliseconds, as all times, of the years 1 to 9999
              u64  content         identity of the bytes
              u64  bag             identity of the main text's words whatever their order
+             u64  unnumbered      identity of the main text's words that are no numbers, likewise; with flag 64 only
              u64  embedded        identity of what it shows besides; with flag 8 only
              u64  reader, u64 session, u32 depth    `purpose.Purpose`; with flag 16 only
              text url, crawl, sweep, explored, instead_of
@@ -78,6 +80,8 @@ SOFT_ERROR: Final = 4
 EMBEDDED: Final = 8
 PURPOSE: Final = 16
 PARITIES: Final = 32
+UNNUMBERED: Final = 64
+_FLAGS: Final = WHOLE_IS_MAIN | WANTS_VERDICT | SOFT_ERROR | EMBEDDED | PURPOSE | PARITIES | UNNUMBERED
 
 _SKETCH, _SKIP, _FAILURE, _REDIRECT, _FILE = 1, 2, 3, 4, 5
 _NAME_KINDS: Final = dict(enumerate(NAME_KINDS, start=1))
@@ -214,8 +218,10 @@ def _put_sketch(out: bytearray, page: Sketch) -> None:
     same = page.whole is page.main or page.whole == page.main
     flags = WHOLE_IS_MAIN * same | WANTS_VERDICT * page.wants_verdict | SOFT_ERROR * page.soft_error
     flags |= EMBEDDED * bool(page.embedded) | PURPOSE * (page.purpose != ANYONE)
-    flags |= PARITIES * bool(page.main.parity or page.whole.parity)
+    flags |= PARITIES * bool(page.main.parity or page.whole.parity) | UNNUMBERED * bool(page.unnumbered)
     out += _SKETCH_HEAD.pack(page.profile, flags, page.status, page.fetched_at, page.content, page.bag)
+    if page.unnumbered:
+        out += _U64.pack(page.unnumbered)
     if page.embedded:
         out += _U64.pack(page.embedded)
     if flags & PURPOSE:
@@ -276,8 +282,9 @@ def _take_sketch(reader: Reader) -> Sketch:
     profile, flags, status, fetched_at, content, bag = reader.unpack(_SKETCH_HEAD)
     if profile not in PROFILES:
         raise MessageError(f"a sketch of the unknown profile {profile}", reader.raw)
-    if flags & ~(WHOLE_IS_MAIN | WANTS_VERDICT | SOFT_ERROR | EMBEDDED | PURPOSE | PARITIES):
+    if flags & ~_FLAGS:
         raise MessageError(f"a sketch with the unknown flags {flags:#x}", reader.raw)
+    unnumbered = reader.unpack(_U64)[0] if flags & UNNUMBERED else 0
     embedded = reader.unpack(_U64)[0] if flags & EMBEDDED else 0
     purpose = Purpose(*reader.unpack(PACKED)) if flags & PURPOSE else ANYONE
     url, crawl, sweep, explored, instead_of = reader.texts(5)
@@ -292,6 +299,7 @@ def _take_sketch(reader: Reader) -> Sketch:
         main=main,
         whole=whole,
         bag=bag,
+        unnumbered=unnumbered,
         embedded=embedded,
         status=status,
         crawl=crawl,

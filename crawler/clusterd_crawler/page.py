@@ -116,6 +116,7 @@ def _sketch(
         main=streams.main,
         whole=streams.whole,
         bag=streams.bag,
+        unnumbered=streams.unnumbered,
         embedded=embedded_identity(url, declared, len(shown)) if few else 0,
         soft_error=soft_error or not streams.whole.shingles,
         **kept,

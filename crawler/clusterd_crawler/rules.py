@@ -18,7 +18,7 @@ from clusterd_crawler.errors import RuleError
 
 State = Literal["candidate", "live", "pinned", "retired"]
 #: By what pages count as showing the same: equal main texts, the same words in any order, or near-duplicates.
-Identity = Literal["identical", "words", "near"]
+Identity = Literal["identical", "words", "unnumbered", "near"]
 
 #: States in which a rule is used.
 LIVE: Final[frozenset[State]] = frozenset({"live", "pinned"})

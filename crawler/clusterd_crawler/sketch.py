@@ -134,6 +134,9 @@ class Sketch:
     whole: StreamSketch
     #: Identity of the main text's words whatever their order, 64 bits.
     bag: int
+    #: The same of its words that are no numbers, that is, do not begin with a digit. 0 where there are none, or where
+    #: the crawl that sketched it did not say.
+    unnumbered: int = 0
     #: Identity of the pictures, frames and data that a page of few words shows besides them (`embedded_identity`), 64
     #: bits; 0 where it shows none, or has more words.
     embedded: int = 0
@@ -160,19 +163,21 @@ class Sketch:
 
 
 _KINDS: Final = {"min": 0, "v": 1, "mod": 2}
-#: What the compiled core makes: the fields of `StreamSketch` of the whole and of the main text, then the bag.
+#: What the compiled core makes: the fields of `StreamSketch` of the whole and of the main text, the bag, that without
+#: numbers.
 _Stream = tuple[bytes, int, int, int, bytes]
-_Made = tuple[_Stream, _Stream | None, int]
+_Made = tuple[_Stream, _Stream | None, int, int]
 EMPTY: Final = StreamSketch(values=b"", shingles=0, tokens=0, text=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """The sketches of a page's two token streams, and the identity of its main text's words (`Sketch`)."""
+    """The sketches of a page's two token streams, and its main text's other identities (`Sketch`)."""
 
     main: StreamSketch
     whole: StreamSketch
     bag: int
+    unnumbered: int
 
 
 def sketch_text(text: str, profile: Profile) -> StreamSketch:
@@ -189,13 +194,13 @@ def sketch_streams(text: str | bytes, profile: Profile, *, marked: bool) -> Stre
     """
     if compiled.CORE is None:
         return _sketch_streams(as_str(text), profile, marked)
-    whole, main, bag = _compiled(text, profile, marked)
+    whole, main, *identities = _compiled(text, profile, marked)
     of_whole = StreamSketch(*whole)
-    return Streams(of_whole if main is None else StreamSketch(*main), of_whole, bag)
+    return Streams(of_whole if main is None else StreamSketch(*main), of_whole, *identities)
 
 
 def _compiled(text: str | bytes, profile: Profile, marked: bool) -> _Made:
-    """Sketch by the compiled core: the whole text, the main text where that is another, the identity of its words."""
+    """Sketch by the compiled core: the whole text, the main text where that is another, its other identities."""
     kept = (profile.size, profile.entire, profile.most, profile.parity)
     settings = (profile.w, _KINDS[profile.kind], *kept)
     core: Any = compiled.CORE
@@ -210,12 +215,13 @@ def _folded(text: str | bytes) -> bytes:
 
 def _sketch_streams(text: str, profile: Profile, marked: bool) -> Streams:
     """The same without the compiled core."""
-    hashes, is_main = hash_text(text, marked=marked)
+    hashes, is_main, is_number = hash_text(text, marked=marked)
     whole = sketch_hashes(hashes, profile)
-    of_main = hashes if is_main is None else np.compress(is_main, hashes)
-    if len(of_main) in (0, len(hashes)):
-        return Streams(whole, whole, bag_identity(hashes))
-    return Streams(sketch_hashes(of_main, profile), whole, bag_identity(of_main))
+    if is_main is None or np.count_nonzero(is_main) in (0, len(hashes)):
+        return Streams(whole, whole, bag_identity(hashes), bag_identity(np.compress(~is_number, hashes)))
+    of_main = np.compress(is_main, hashes)
+    unnumbered = bag_identity(np.compress(is_main & ~is_number, hashes))
+    return Streams(sketch_hashes(of_main, profile), whole, bag_identity(of_main), unnumbered)
 
 
 def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:

@@ -3,7 +3,8 @@
 They are part of the profile: a newer Python with a newer Unicode must cut the same text into the same tokens, so the
 ranges do not come from `unicodedata`. Text is judged after NFKC and case folding.
 
-Layout of `class_table`: one byte a code point below `TABLED`; above it only the ignorable E0000–E0FFF mean anything.
+Layout of `class_table`: one byte a code point below `TABLED`, its class and whether it is a digit; above it only the
+ignorable E0000–E0FFF mean anything.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ SINGLE: Final = 2
 MARK: Final = 3
 #: Soft hyphens, joiners, directions, variation selectors: as if they were not there.
 IGNORABLE: Final = 4
+
+#: What the table says beside the class: decimal digits, by which a number is told from a word. Of what folds to one of
+#: ASCII that one counts.
+CLASS: Final = 7
+DIGIT: Final = 8
 
 #: Code points that have a byte in the table.
 TABLED: Final = 0x40000
@@ -141,23 +147,39 @@ _IGNORABLE = (
     "1d173-1d17a e0000-e0fff "
 )
 
+_DIGIT = (
+    "30-39 660-669 6f0-6f9 7c0-7c9 966-96f 9e6-9ef a66-a6f ae6-aef b66-b6f be6-bef c66-c6f ce6-cef d66-d6f "
+    "de6-def e50-e59 ed0-ed9 f20-f29 1040-1049 1090-1099 17e0-17e9 1810-1819 1946-194f 19d0-19d9 1a80-1a89 "
+    "1a90-1a99 1b50-1b59 1bb0-1bb9 1c40-1c49 1c50-1c59 a620-a629 a8d0-a8d9 a900-a909 a9d0-a9d9 a9f0-a9f9 "
+    "aa50-aa59 abf0-abf9 104a0-104a9 10d30-10d39 11066-1106f 110f0-110f9 11136-1113f 111d0-111d9 112f0-112f9 "
+    "11450-11459 114d0-114d9 11650-11659 116c0-116c9 11730-11739 118e0-118e9 11950-11959 11c50-11c59 "
+    "11d50-11d59 11da0-11da9 16a60-16a69 16ac0-16ac9 16b50-16b59 1e140-1e149 1e2f0-1e2f9 1e950-1e959 "
+)
+
 _RANGES: Final = {WORD: _WORD, SINGLE: _SINGLE, MARK: _MARK, IGNORABLE: _IGNORABLE}
 
 
 def ranges(wanted: int) -> list[tuple[int, int]]:
     """First and last code points of each run of a class."""
-    ends = [run.split("-") for run in _RANGES[wanted].split()]
+    return _runs(_RANGES[wanted])
+
+
+def _runs(said: str) -> list[tuple[int, int]]:
+    ends = [run.split("-") for run in said.split()]
     return [(int(run[0], 16), int(run[-1], 16)) for run in ends]
 
 
 @cache
 def class_table() -> bytes:
-    """The class of every code point below `TABLED`, for the compiled core."""
+    """The class of every code point below `TABLED`, with `DIGIT` where it is one."""
     table = bytearray(TABLED)
     for wanted in _RANGES:
         for first, last in ranges(wanted):
             if first < TABLED:
                 table[first : last + 1] = bytes([wanted]) * (last + 1 - first)
+    for first, last in _runs(_DIGIT):
+        for code in range(first, last + 1):
+            table[code] |= DIGIT
     return bytes(table)
 
 

@@ -22,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clusterd_crawler.token_classes import (
+    CLASS,
+    DIGIT,
     IGNORABLE,
     IGNORABLE_PLANE,
     MARK,
@@ -37,7 +39,9 @@ Codes = npt.NDArray[np.uint32] | npt.NDArray[np.uint8]
 Places = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-_CLASSES: Final = np.frombuffer(class_table() + bytes([SEPARATOR]), np.uint8)
+_TABLE: Final = np.frombuffer(class_table() + bytes([SEPARATOR]), np.uint8)
+_CLASSES: Final = _TABLE & np.uint8(CLASS)
+_IS_DIGIT: Final = (_TABLE & np.uint8(DIGIT)).astype(np.bool_)
 _BLOCK: Final = 256
 #: The marks of `markup` around what is not main text; all below and between is separators.
 _CHROME_ENDS: Final = 2
@@ -64,13 +68,17 @@ _BY_31: Final = np.array(31, np.uint64)
 _BY_33: Final = np.array(33, np.uint64)
 
 
-def hash_text(text: str, *, marked: bool) -> tuple[Hashes, Flags | None]:
-    """Return the hashes of a text's tokens, and which of them are main text (None: all are)."""
+def hash_text(text: str, *, marked: bool) -> tuple[Hashes, Flags | None, Flags]:
+    """Return the hashes of a text's tokens, which of them are main text (None: all are), and which are numbers.
+
+    A number begins with a digit: "12th" is one, as is "5kg".
+    """
     codes = _folded_codes(text)
     starts, ends = _token_bounds(codes)
     if not len(starts):
-        return np.empty(0, np.uint64), None
-    return _hash(codes, starts, ends), _main_at(codes, starts) if marked else None
+        return np.empty(0, np.uint64), None, np.empty(0, np.bool_)
+    is_number = _IS_DIGIT.take(codes.take(starts), mode="clip")
+    return _hash(codes, starts, ends), _main_at(codes, starts) if marked else None, is_number
 
 
 def _folded_codes(text: str) -> Codes:

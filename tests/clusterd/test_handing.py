@@ -80,12 +80,18 @@ def test_a_page_like_another_one_whose_url_has_other_parameters_is_nearly_its_ma
     assert is_nearly_its_match(outcome(url, **given)) is nearly
 
 
-@pytest.mark.parametrize(("clusters", "nearly"), [(NEAR, False), ({"related": ("r", 9)}, True)])
-def test_what_near_brings_together_is_not_spoken_of_where_rules_go_by_it(
-    clusters: dict[str, tuple[str, int]], nearly: bool
+RELATED: dict[str, tuple[str, int]] = {"related": ("r", 9)}
+
+
+@pytest.mark.parametrize(
+    ("identity", "clusters", "nearly"),
+    [("near", NEAR, False), ("near", RELATED, True), ("words", RELATED, False), ("unnumbered", NEAR, False)],
+)
+def test_what_rules_may_bring_together_is_not_spoken_of(
+    identity: str, clusters: dict[str, tuple[str, int]], nearly: bool
 ) -> None:
     given = outcome("http://h/a?id=7&sid=x", match="http://h/a?id=7", resemblance=0.8, clusters=clusters)
-    assert is_nearly_its_match(given, by_near=True) is nearly
+    assert is_nearly_its_match(given, identity) is nearly
 
 
 def test_a_crawl_that_waits_gets_its_verdict(services: Services) -> None:

@@ -56,6 +56,7 @@ def sketches(draw: st.DrawFn) -> Sketch:
         main=main,
         whole=draw(st.one_of(st.just(main), streams())),
         bag=draw(U64),
+        unnumbered=draw(st.one_of(st.just(0), U64)),
         embedded=draw(st.one_of(st.just(0), U64)),
         status=draw(st.integers(0, 65535)),
         crawl=draw(TEXT),

@@ -73,6 +73,16 @@ def test_a_list_sorted_another_way_has_the_same_bag() -> None:
     assert one.bag != sketched("<table>" + "".join(rows[1:])).bag
 
 
+def test_a_page_that_counts_its_visitors_has_the_same_words_without_numbers() -> None:
+    said = "<nav>{} links</nav><p>Viewed {:,} times by {} visitors, the {}th at {:02}:{:02}.<p>Widget x{} of steel"
+    one, other = sketched(said.format(9, 9_999, 8, 7, 10, 5, 2)), sketched(said.format(3, 10_000, 9, 9, 21, 59, 2))
+    assert one.unnumbered == other.unnumbered != 0
+    assert one.bag != other.bag
+    assert one.unnumbered != sketched(said.format(9, 9_999, 8, 7, 10, 5, 3)).unnumbered
+    assert sketched("<nav>Page 1 of 9</nav>").unnumbered == sketched("<nav>Page 12 of 19</nav>").unnumbered != 0
+    assert sketched("<p>2026-11-28").unnumbered == 0
+
+
 KOREAN = "안녕하세요 세계, 문서의 본문입니다"
 JAPANESE = "日本語の文書です。こんにちは世界"
 CHINESE = "汉字文档的正文内容测试"

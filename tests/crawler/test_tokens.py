@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from clusterd_crawler import sketch, token_classes
 from clusterd_crawler.core import compiled
-from clusterd_crawler.sketch import TEXT, Profile
+from clusterd_crawler.sketch import TEXT, Profile, bag_identity
 from clusterd_crawler.token_hashes import hash_text
 from clusterd_crawler.tokens import PIECE, composed, fold, folded_pieces, tokens
 from hypothesis import given, settings
@@ -37,6 +37,7 @@ SCRIPTS = {
     "han": "漢字仮名交じり文，简体中文",
     "kana": "ひらがなカタカナｶﾀｶﾅ パ゜ザ行々〆",
     "hangul": "한국어는 띄어쓰기가 ᄒᆞᆫ 가",
+    "digits": "7 x7 7x ٣٤ १२ব ๔๕ 第４回 ³rd \u0301\u0663 a\u00ad9 \u00ad9 𝟞 ४\u0301 é9 _1",
     "emoji": "family 👨‍👩‍👧 ❤️ thumbs👍🏽up",
     "math": "𝐁𝐨𝐥𝐝 ℌ ™ ㍿ ㌀ ℃ x²",
     "joined": "soft\u00adhyphen zero\u200bwidth a\u034fb",
@@ -44,6 +45,11 @@ SCRIPTS = {
     "surrogates": "a\ud800b \udfff",
     "beyond": "\U00020000\U0002a6d6\U0001d400\U000e0041\U0010fffd",
 }
+
+
+def without_numbers(text: str) -> int:
+    """The identity of the words that do not begin with a digit."""
+    return bag_identity(hash_tokens([token for token in tokens(text) if unicodedata.category(token[0]) != "Nd"]))
 
 
 def by_token(text: str, profile: Profile) -> sketch.StreamSketch:
@@ -94,6 +100,7 @@ def test_core_and_fallback_agree_on_every_script(script: str) -> None:
     assert compiled_streams == fallback
     assert compiled_streams.whole.tokens == len(tokens(text))
     assert len(expected) <= compiled_streams.whole.tokens
+    assert compiled_streams.unnumbered == without_numbers(text)
 
 
 @settings(deadline=None, max_examples=400)
@@ -103,11 +110,13 @@ def test_core_and_fallback_agree_on_any_text(text: str) -> None:
         compiled_streams, fallback = both(text, profile)
         assert compiled_streams == fallback
         assert fallback.whole == by_token(text, profile)
+        if unicodedata.unidata_version == "14.0.0":
+            assert fallback.unnumbered == without_numbers(text)
 
 
 @settings(deadline=None, max_examples=300)
 @given(
-    st.lists(st.sampled_from([*"ab_1 <.\1\2\0\xadé漢한กa\u0e49\u0301\u200d", "\u1100\u1161", "word" * 20, "x" * 63]))
+    st.lists(st.sampled_from([*"ab_12 <.\1\2\0\xadé漢한กa\u0e49\u0301\u200d", "\u1100\u1161", "word" * 20, "x" * 63]))
 )
 def test_core_and_fallback_agree_on_marked_text(parts: list[str]) -> None:
     for marked in (True, False):
@@ -131,6 +140,11 @@ def test_core_and_fallback_agree_on_every_code_point() -> None:
         compiled_streams, fallback = both(text, EVERY)
         assert compiled_streams == fallback, hex(first)
         assert fallback.whole == by_token(text, EVERY), hex(first)
+        numbers = " ".join(f"{chr(code)}b" for code in range(first, first + 0x400))
+        compiled_streams, fallback = both(numbers, EVERY)
+        assert compiled_streams == fallback, hex(first)
+        if unicodedata.unidata_version == "14.0.0":
+            assert fallback.unnumbered == without_numbers(numbers), hex(first)
 
 
 @pytest.mark.core

@@ -72,6 +72,25 @@ def test_rules_are_learned_from_near_duplicates_by_a_setting(tmp_path: Path) -> 
         assert {rule.identity for rule in services.rulebook.rules()} == {"near"}
 
 
+def test_pages_are_the_same_without_their_numbers_by_a_setting(tmp_path: Path) -> None:
+    """Of 120 words: that differ in so few that near-duplicates tell nothing."""
+    viewed = itertools.count(1_000, 7)
+
+    def page(path: str) -> bytes:
+        text = " ".join(words(path.partition("?")[0])[:60])
+        seen = next(viewed)
+        counted = f"Viewed {seen:,} times, for the last time at {seen % 24:02}:{seen % 60:02}, by {seen % 9} visitors"
+        return html("A shop", f"<p>{text} {counted} {text}</p>", [])
+
+    with serving(page) as site:
+        near = crawled(tmp_path / "near", site, CLUSTERD_RULE_IDENTITY="near")
+        unnumbered = crawled(tmp_path / "unnumbered", site, CLUSTERD_RULE_IDENTITY="unnumbered")
+    assert near.stat("skipped") == 0
+    assert unnumbered.stat("skipped") > 0
+    assert {path.partition("?")[0] for path in unnumbered.paths()} == {f"/item/{n}" for n in range(ITEMS)}
+    assert not [heard for heard in unnumbered.heard if "retired" in heard]
+
+
 def test_what_a_middleware_takes_out_is_no_content(tmp_path: Path) -> None:
     # Given items of few words, all of which show how often they were viewed, and the middleware of the documentation.
     viewed = itertools.count(1_000)
@@ -91,7 +110,8 @@ def test_what_a_middleware_takes_out_is_no_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("identity", "length", "told"), [("identical", WORDS, True), ("near", WORDS, False), ("near", 60, True)]
+    ("identity", "length", "told"),
+    [("identical", WORDS, True), ("near", WORDS, False), ("near", 60, True), ("unnumbered", 60, False)],
 )
 def test_pages_that_differ_at_each_fetch_are_told_of_unless_rules_bring_them_together(
     tmp_path: Path, identity: Identity, length: int, told: bool
@@ -109,7 +129,10 @@ def test_pages_that_differ_at_each_fetch_are_told_of_unless_rules_bring_them_tog
 def test_a_wrong_setting_of_the_daemon_is_said_by_the_crawl(tmp_path: Path) -> None:
     with varying() as site:
         done = crawl(tmp_path, [f"{site}/item/1"], {"CLUSTERD_RULE_IDENTITY": "similar"})
-    said = "Scrapy settings: CLUSTERD_RULE_IDENTITY = 'similar' is not accepted; it takes identical, words or near"
+    said = (
+        "Scrapy settings: CLUSTERD_RULE_IDENTITY = 'similar' is not accepted; it takes identical, words, "
+        "unnumbered or near"
+    )
     assert f"The daemon does not start: {said}. The crawl goes on" in done.log
     assert done.log.count("The daemon does not start") == 1
     assert "The daemon has not worked off" not in done.log

@@ -1,7 +1,7 @@
 /* The compiled core: text → hashes → sketches, markup → marked text. Same results as the Python beside it, bit for bit.
  *
  * sketch(text: str | bytes, marked: bool, folded: bool, w, kind, size, entire, most, parity: bool)
- *         -> (whole, main | None, bag) | None
+ *         -> (whole, main | None, bag, unnumbered) | None
  *     bytes are UTF-8. whole, main: (values: bytes, shingles, tokens, text identity, parity: bytes); main is None where it
  *     equals whole.
  *     None: the text must be folded first (tokens.composed), because it is not made of simple code points only.
@@ -143,7 +143,11 @@ static PyObject *sketches(const tokens_t *t, const profile_t *profile) {
     const int no_chrome = t->main_count == t->count || t->main_count == 0;
     uint64_t *scratch = malloc((2 * t->count + 2) * 8);
     if (!scratch) return PyErr_NoMemory();
-    uint64_t bag = bag_identity(no_chrome ? t->hashes : t->main, no_chrome ? t->count : t->main_count);
+    const size_t main_count = no_chrome ? t->count : t->main_count;
+    const numbers_t numbers = no_chrome ? t->numbers : t->main_numbers;
+    uint64_t sum = bag_sum(no_chrome ? t->hashes : t->main, main_count);
+    uint64_t bag = bag_identity(sum, main_count);
+    uint64_t unnumbered = bag_identity(sum - numbers.sum, main_count - numbers.count);
     PyObject *main = NULL, *whole = stream_sketch(t->hashes, t->count, profile, scratch);
     if (whole) main = no_chrome ? Py_NewRef(Py_None) : stream_sketch(t->main, t->main_count, profile, scratch);
     free(scratch);
@@ -151,7 +155,7 @@ static PyObject *sketches(const tokens_t *t, const profile_t *profile) {
         Py_XDECREF(whole);
         return NULL;
     }
-    return Py_BuildValue("(NNK)", whole, main, (unsigned long long)bag);
+    return Py_BuildValue("(NNKK)", whole, main, (unsigned long long)bag, (unsigned long long)unnumbered);
 }
 
 static PyObject *sketch(PyObject *self, PyObject *args) {

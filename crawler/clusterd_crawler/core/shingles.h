@@ -162,10 +162,15 @@ static sampled_t sampled(const uint64_t *hashes, size_t count, const profile_t *
     return made;
 }
 
-static uint64_t bag_identity(const uint64_t *hashes, size_t count) {
-    if (!count) return 0;
+static uint64_t bag_sum(const uint64_t *hashes, size_t count) {
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) sum += fmix64(hashes[i]);
+    return sum;
+}
+
+/* The identity of so many tokens by the sum over them. */
+static uint64_t bag_identity(uint64_t sum, size_t count) {
+    if (!count) return 0;
     sum = fmix64(sum);
     return sum ? sum : 1;
 }

@@ -13,6 +13,9 @@
 #define CHROME_ENDS 2
 
 enum token_class { SEPARATOR, WORD, SINGLE, MARK, IGNORABLE };
+/* What a byte of the table says: a class, and whether it is a decimal digit. */
+#define CLASS 7
+#define DIGIT 8
 enum outcome { TOKENIZED, NOT_SIMPLE, FAILED };
 
 /* The class of each code point below TABLED; set once, when the module is loaded. */
@@ -23,9 +26,15 @@ static uint8_t ascii_word[128];
 static void set_ascii_words(void) {
     for (int c = 0; c < 128; c++) {
         int upper = c >= 'A' && c <= 'Z';
-        ascii_word[c] = (uint8_t)(class_table[c] == WORD ? (upper ? c + 32 : c) : 0);
+        ascii_word[c] = (uint8_t)((class_table[c] & CLASS) == WORD ? (upper ? c + 32 : c) : 0);
     }
 }
+
+/* Tokens that begin with a digit: how many, and the sum that the bag of all takes of them. */
+typedef struct {
+    size_t count;
+    uint64_t sum;
+} numbers_t;
 
 typedef struct {
     uint64_t *hashes; /* of the whole stream */
@@ -36,9 +45,22 @@ typedef struct {
     size_t length;
     int in_chrome;
     int single; /* the token under way is a SINGLE with its marks */
+    int number; /* the token under way begins with a digit */
+    numbers_t numbers, main_numbers; /* of the whole stream, and of the main one */
 } tokens_t;
 
-static inline void add_hash(tokens_t *t, uint64_t hash) {
+static inline int is_ascii_digit(uint8_t c) { return (uint8_t)(c - '0') < 10; }
+
+static inline void add_number(numbers_t *numbers, uint64_t mixed) {
+    numbers->count++;
+    numbers->sum += mixed;
+}
+
+static inline void add_hash(tokens_t *t, uint64_t hash, int number) {
+    if (number) {
+        add_number(&t->numbers, fmix64(hash));
+        if (!t->in_chrome) add_number(&t->main_numbers, fmix64(hash));
+    }
     t->hashes[t->count++] = hash;
     t->main[t->main_count] = hash;
     t->main_count += !t->in_chrome;
@@ -47,7 +69,7 @@ static inline void add_hash(tokens_t *t, uint64_t hash) {
 static inline void end_token(tokens_t *t) {
     t->single = 0;
     if (!t->length) return;
-    add_hash(t, murmur64(t->token, t->length));
+    add_hash(t, murmur64(t->token, t->length), t->number);
     t->length = 0;
 }
 
@@ -67,15 +89,18 @@ static inline size_t decode(const uint8_t *p, const uint8_t *end, uint32_t *code
     return 4;
 }
 
-static inline enum token_class class_of(uint32_t code) {
-    if (code < TABLED) return (enum token_class)class_table[code];
+/* The table's byte of a code point. */
+static inline uint8_t kind_of(uint32_t code) {
+    if (code < TABLED) return class_table[code];
     return code >= 0xE0000 && code <= 0xE0FFF ? IGNORABLE : SEPARATOR;
 }
 
-static inline void take(tokens_t *t, enum token_class class, const uint8_t *bytes, size_t length) {
+static inline void take(tokens_t *t, uint8_t kind, const uint8_t *bytes, size_t length) {
+    enum token_class class = (enum token_class)(kind & CLASS);
     if (class == SEPARATOR || class == SINGLE || (class == WORD && t->single)) end_token(t);
     if (class == SEPARATOR || class == IGNORABLE) return;
     if (class == SINGLE) t->single = 1;
+    if (!t->length) t->number = kind & DIGIT;
     for (size_t i = 0; i < length; i++) t->token[t->length + i] = bytes[i];
     t->length += length;
 }
@@ -85,6 +110,7 @@ static inline void take(tokens_t *t, enum token_class class, const uint8_t *byte
 static inline const uint8_t *take_ascii(tokens_t *t, const uint8_t *p, const uint8_t *end) {
     uint8_t word;
     if (t->single) end_token(t);
+    if (!t->length) t->number = is_ascii_digit(*p);
     uint8_t *to = t->token + t->length;
     while (p < end && *p < 0x80 && (word = ascii_word[*p])) *to++ = word, p++;
     t->length = (size_t)(to - t->token);
@@ -102,7 +128,7 @@ static void take_folded(tokens_t *t, const uint8_t *p, const uint8_t *end) {
         uint32_t code;
         size_t bytes = decode(p, end, &code);
         if (!bytes) return;
-        take(t, class_of(code), p, bytes);
+        take(t, kind_of(code), p, bytes);
         p += bytes;
     }
 }
@@ -128,10 +154,11 @@ static inline void take_window(tokens_t *t, const uint8_t *run, uint64_t words, 
         int end = beyond ? __builtin_ctzll(beyond) : WINDOW;
         if (end >= count) {
             t->length = (size_t)(count - start);
+            t->number = is_ascii_digit(run[start]);
             memcpy(t->token, run + start, t->length);
             return;
         }
-        add_hash(t, murmur64(run + start, (size_t)(end - start)));
+        add_hash(t, murmur64(run + start, (size_t)(end - start)), is_ascii_digit(run[start]));
         words = words >> end << end;
     }
 }
@@ -176,7 +203,7 @@ static enum outcome tokenize(tokens_t *t, const uint8_t *p, size_t size, int mar
         size_t bytes = decode(p, end, &code);
         if (!bytes) break;
         if (is_folded) {
-            take(t, class_of(code), p, bytes);
+            take(t, kind_of(code), p, bytes);
         } else {
             const folded_t *f = folded(code, thread);
             if (!f) return FAILED;

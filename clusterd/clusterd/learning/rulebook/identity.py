@@ -5,6 +5,9 @@
 **words**: the words of its main text in any order. For listings that are sorted by a parameter: as texts they have
 nothing in common. A sort that changes what is on a page changes its words.
 
+**unnumbered**: the same without those that begin with a digit. For sites that write a counter, a time or a date into
+every answer, however short their pages. Items that differ in numbers alone are one by it.
+
 **near**: the text of the oldest page that resembles it *itself* by the policy near (`Index.originals`), never of one at
 the other end of a chain of resemblances: different products share a chain, and rules learned from those lost nearly
 half of a shop's pages. For sites that write something else into every answer, a date, a counter, a token: no two
@@ -37,7 +40,12 @@ POLICY: Final = NEAR.name
 
 def shown_by(identity: Identity, index: Callable[[], Index]) -> Shown:
     """Return what tells what pages show; ``index`` is opened where it is needed."""
-    known: dict[Identity, Shown] = {"identical": texts, "words": words, "near": partial(originals, index)}
+    known: dict[Identity, Shown] = {
+        "identical": texts,
+        "words": words,
+        "unnumbered": unnumbered,
+        "near": partial(originals, index),
+    }
     return known[identity]
 
 
@@ -49,6 +57,11 @@ def texts(sketches: Sequence[Sketch], outcomes: Sequence[Outcome]) -> list[int]:
 def words(sketches: Sequence[Sketch], outcomes: Sequence[Outcome]) -> list[int]:
     """Return the words of the main texts; a page without a word shows what one by its text does."""
     return [sketch.showing(sketch.bag if sketch.main.shingles else sketch.main.text) for sketch in sketches]
+
+
+def unnumbered(sketches: Sequence[Sketch], outcomes: Sequence[Outcome]) -> list[int]:
+    """Return the words of the main texts that are no numbers; a page of none shows what one by its text does."""
+    return [sketch.showing(sketch.unnumbered or sketch.main.text) for sketch in sketches]
 
 
 def originals(index: Callable[[], Index], sketches: Sequence[Sketch], outcomes: Sequence[Outcome]) -> list[int]:

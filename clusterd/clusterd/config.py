@@ -30,6 +30,7 @@ from clusterd_crawler.errors import SettingError
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.servers.redis_address import shown_host
 from clusterd_crawler.settings import PREFIX, Settings, ours, setting
+from clusterd_crawler.topics import GROUP
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, NEAR, POLICY_NAME, POLICY_NAME_IS, Policy
 
@@ -54,7 +55,7 @@ def _at_least(least: float) -> Any:
 class Config(Settings):
     """What the daemon and every command of ``clusterd`` are told. Field metadata makes the settings table."""
 
-    group: str = setting("clusterd", "consumer group; the daemons of one group share the work", bool, "a name")
+    group: str = setting(GROUP, "consumer group; the daemons of one group share the work", bool, "a name")
     workers: int = setting(1, "worker processes of this daemon", _at_least(1), "1 or more")
     batch: int = setting(256, "most pages applied in one call", lambda v: 1 <= v <= 10_000, "1 to 10000")
     poll_timeout: float = setting(

@@ -20,6 +20,9 @@ VERDICTS: Final = "verdicts"
 #: what could not be decoded or applied, with its reason and its raw bytes.
 DEAD_LETTERS: Final = "dead-letters"
 
+#: Consumer group of daemons that are told no other (`clusterd.config.Config.group`).
+GROUP: Final = "clusterd"
+
 #: Bytes of the longest message, as Kafka's topics take it: a page has 4 kB, the longest that a crawl writes 0.8 MB; a
 #: dead letter carries the bytes of whatever arrived, and a host may have thousands of rules that were imported.
 LONGEST_MESSAGE: Final = 2 * 1024 * 1024

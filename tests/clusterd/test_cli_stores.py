@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ import redis
 
 from tests.clusterd.command_line import clusterd
 from tests.services.redis_server import redis_server
+
+CLUSTERD = str(Path(sys.executable).parent / "clusterd")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +74,15 @@ def test_a_node_of_a_cluster_that_is_given_as_a_single_redis_is_said(redis_clust
         clusterd("status", "--redis", url, CLUSTERD_REDIS_PREFIX=prefix, folder=tmp_path).stderr for prefix in "abc"
     ]
     assert any("it takes redis+cluster://HOST:PORT" in one for one in said)  # where the first keys are another node's
+
+
+def test_a_working_folder_that_is_gone_is_said(tmp_path: Path) -> None:
+    """As where a project is removed, and checked out anew, under the shell that stands in it."""
+    gone = ["sh", "-c", 'mkdir gone && cd gone && rmdir ../gone && exec "$@"', "sh"]
+    for command in (["status"], ["run"], ["rules", "export", "rules.json"]):
+        done = subprocess.run([*gone, CLUSTERD, *command], capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("clusterd: the working folder is gone")
 
 
 def test_a_policy_that_a_full_store_has_taken_is_said_to_be_there(tmp_path: Path) -> None:

@@ -86,7 +86,8 @@ class TestJsonLines:
         ("row", "says"),
         [
             (b"{not json", "not JSON"),
-            (b"[1]", "a JSON list"),
+            (b"[1]", "a JSON array"),
+            (b"null", "a JSON null where an object"),
             (b'{"url": "http://a/"}', "no content"),
             (b'{"html": "x"}', "url is missing"),
             (b'{"url": 7, "html": "x"}', "url is not text"),

@@ -222,6 +222,8 @@ def _say_of_system(error: Exception, arguments: list[str]) -> int:
         return _say(f"{place}: {error.strerror}; make room there", 1)
     if isinstance(error, FileNotFoundError) and NO_TEMPORARY in str(error):
         return _say(f"{error.strerror}; let TMPDIR name a folder that may be written to and has room", 1)
+    if isinstance(error, FileNotFoundError) and _folder_is_gone():
+        return _say("the working folder is gone, or has been made anew; go into it once more, or to another (cd)", 1)
     if isinstance(error, MemoryError) or getattr(error, "strerror", str(error)) in AT_LIMIT:
         what = str(error) or "no memory is left"
         return _say(f"{what}; allow more memory, processes or open files (ulimit -a, the container's limits)", 1)
@@ -229,6 +231,14 @@ def _say_of_system(error: Exception, arguments: list[str]) -> int:
         lacks = "the store lacks keys, which somebody has deleted, or another program writes under its prefix"
         return _say(f"{lacks}; else this is a fault of clusterd, --debug shows where ({error})", 1)
     return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
+
+
+def _folder_is_gone() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _drop_output() -> None:

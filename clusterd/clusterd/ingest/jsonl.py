@@ -19,6 +19,8 @@ from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
 #: Bytes of a line at most, with its end; and of one that is longer, bytes that are passed over at a time.
 LONGEST: Final = 1 << 28
 PORTION: Final = 1 << 20
+#: What JSON calls that which Python reads.
+_NAMES: Final = {type(None): "null", bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
 
 
 def read_jsonl(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
@@ -66,7 +68,7 @@ def _object(line: bytes | None, where: str) -> dict[str, Any] | Broken:
     except (ValueError, RecursionError) as error:
         return Broken(where, f"not JSON: {error}")
     if not isinstance(row, dict):
-        return Broken(where, f"a JSON {type(row).__name__} where an object with url and html, html_b64 or text stands")
+        return Broken(where, f"a JSON {_NAMES[type(row)]} where an object with url and html, html_b64 or text stands")
     return row
 
 

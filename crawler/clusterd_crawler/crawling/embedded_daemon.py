@@ -26,6 +26,7 @@ from typing import Any, Final
 from clusterd_crawler import topics
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.servers.redis_client import connect, embedded_url, translated
+from clusterd_crawler.settings import PREFIX
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +86,8 @@ class EmbeddedDaemon:
         self._own = own or {}
         self._stream = topics.stream(prefix, topics.SKETCHES)
         self._prefix = prefix
+        #: The group of the daemon: nobody reads any more for one that an earlier crawl was told.
+        self._group = {**os.environ, **self._own}.get(f"{PREFIX}GROUP", topics.GROUP)
         self._process: subprocess.Popen[bytes] | None = None
         #: Held while a process is started or asked to stop.
         self._starting = threading.Lock()
@@ -224,9 +227,10 @@ class EmbeddedDaemon:
 
     def _count(self, client: Any) -> int:
         groups = client.xinfo_groups(self._stream) if client.exists(self._stream) else []
-        if not groups:
-            return int(client.xlen(self._stream))
-        return max(int(group["pending"]) + _unread(client, self._stream, group) for group in groups)
+        for group in groups:
+            if group["name"] == self._group.encode():
+                return int(group["pending"]) + _unread(client, self._stream, group)
+        return int(client.xlen(self._stream))
 
     def _ask(self, question: Callable[[Any], Any]) -> Any:
         url = embedded_url(self._data)

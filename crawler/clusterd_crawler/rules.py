@@ -111,8 +111,8 @@ class Condition:
     which defines the component's deep tokens for keys with ``deep`` set; ``numbered``: ends with the delimiter
     ``values[0]``, a decimal number (of ``values[2]`` digits or more, where that is given) and the ending ``values[1]``
     (``title-12.html``), which are deep tokens 2 to 4 of the component, what stands before them 1; ``depth``: the URL
-    has as many path components as one of ``values`` says; ``within``: absent, or one of ``values``; ``only``: the query
-    has no key but those in ``values`` (the key of the condition does not matter).
+    has as many path components as one of ``values`` says; ``within``: absent, or one of ``values``; ``only``: neither
+    query nor path has a parameter but those in ``values`` (the key of the condition does not matter).
     """
 
     key: Key
@@ -135,12 +135,13 @@ class Edit:
     """A change of one key.
 
     ``delete``: the component goes; ``set``: becomes ``value`` (a ``*`` in it is a placeholder of the key only);
-    ``copy``: takes the value of ``source``; ``lower``, ``upper``, ``encode``, ``decode``, ``underscore`` (decoded, with
-    spaces written ``_``), ``spaces`` (with ``+`` and ``%20`` written ``value``, which is ``_`` or ``%20``, and nothing
-    decoded), ``items`` (with what ``value`` separates in order), ``without`` (less the last ``value`` in it): the value
-    of ``source`` (of the key itself where None) converted; ``rename``: the query key is called ``value``, unless there
-    is such a key; ``keep``: of the query, only the keys named in ``names`` stay; ``sort``: the order of query keys does
-    not matter; ``family``: every URL of the context shows what others have shown, mostly one page.
+    ``copy``: takes the value of ``source`` (a deep token: where it has a text; else the rule does not hold); ``lower``,
+    ``upper``, ``encode``, ``decode``, ``underscore`` (decoded, with spaces written ``_``), ``spaces`` (with ``+`` and
+    ``%20`` written ``value``, which is ``_`` or ``%20``, and nothing decoded), ``items`` (with what ``value`` separates
+    in order), ``without`` (less the last ``value`` in it): the value of ``source`` (of the key itself where None)
+    converted; ``rename``: the query key is called ``value``, unless there is such a key; ``keep``: of the query, only
+    the keys named in ``names`` stay; ``sort``: the order of query keys does not matter; ``family``: every URL of the
+    context shows what others have shown, mostly one page.
     """
 
     key: Key

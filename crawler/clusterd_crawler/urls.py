@@ -176,6 +176,8 @@ class Url:
         pieces = [
             name if value is None else value if name == UNNAMED else f"{name}={value}" for name, value in self.query
         ]
+        if len(pieces) == 1 and self.separator == "&" and _is_list(pieces[0]):
+            pieces[0] = pieces[0].replace(";", "%3B")  # what is left of ``a=1&b=x;c=2`` when ``a`` goes is no list
         return f"{self.scheme}://{self.authority}/{path}?{self.separator.join(pieces)}"
 
     def _path_with_matrix(self) -> str:
@@ -195,7 +197,7 @@ def parse(url: str) -> Url:
     separator = "&"
     pairs: list[tuple[str, str | None]] = []
     if mark:
-        if ";" in query and "&" not in query and all("=" in piece for piece in query.split(";")):
+        if "&" not in query and _is_list(query):
             separator = ";"
         pairs += map(query_pair, query.split(separator))
     taken = Url(scheme, authority, parts, pairs)
@@ -203,6 +205,11 @@ def parse(url: str) -> Url:
     if ";" in path:
         _take_matrix(taken)
     return taken
+
+
+def _is_list(query: str) -> bool:
+    """Whether a query without ``&`` is a list of pairs with ``;`` between them."""
+    return ";" in query and all("=" in piece for piece in query.split(";"))
 
 
 def query_pair(piece: str) -> tuple[str, str | None]:

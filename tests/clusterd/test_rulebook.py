@@ -72,6 +72,16 @@ def test_what_is_no_url_is_passed_over(serve: Serve, book: RuleBook) -> None:
     assert list(book.changed()) == [HOST]
 
 
+@pytest.mark.parametrize("host", [f"me:secret@{HOST}", f"*.{HOST}", f"a*b.{HOST}"])
+def test_of_a_host_of_which_no_rule_can_be_read_nothing_is_learned(serve: Serve, book: RuleBook, host: str) -> None:
+    service = serve()
+    service.observe([sketch(f"http://{host}/{n}", 5) for n in range(5)])
+    assert book.changed() == {}
+    service.observe(duplicates())
+    service.learn_due(now=100)
+    assert [rule.host for rule in service.rules()] == [HOST]
+
+
 def test_an_older_version_that_comes_late_is_not_shown(serve: Serve, book: RuleBook) -> None:
     service = serve()
     service.observe(duplicates())

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,23 @@ def test_what_cannot_be_read_back_is_counted_and_takes_nothing_else_along(tmp_pa
     bad = KeptOut("r1", scrapy.Request("http://a.test/bad", meta={"made": Unreadable()}), filtered=False)
     assert kept.spill([kept_out(spider, 1), bad, kept_out(spider, 2)]) == []
     assert [entry.request.url for entry in read_back(kept, "r1")] == ["http://a.test/1", "http://a.test/2"]
+    assert kept.forgotten == 1
+    kept.close()
+
+
+class Unwritable:
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        raise NotImplementedError("a connection cannot be pickled")
+
+
+def test_what_cannot_be_written_stays_in_memory_and_takes_nothing_else_along(tmp_path: Path) -> None:
+    spider = Spider()
+    kept = Kept(spider, tmp_path, disk_bytes=10**6, memory=1)
+    bad = KeptOut("r1", scrapy.Request("http://a.test/bad", meta={"made": Unwritable()}), filtered=False)
+    assert kept.spill([kept_out(spider, 1), bad, kept_out(spider, 2)]) == [bad]
+    assert [entry.request.url for entry in read_back(kept, "r1")] == ["http://a.test/1", "http://a.test/2"]
+    kept.hold([bad])
+    kept.write(BytesIO())
     assert kept.forgotten == 1
     kept.close()
 

@@ -227,6 +227,17 @@ def test_a_rule_that_names_what_is_shown_needs_one_redirect() -> None:
     assert would_skip(known(one_page(ONE_PATH, shows=8), leads=1)) is None
 
 
+def test_a_rule_of_the_page_that_was_led_to_says_nothing_of_what_led_there() -> None:
+    slash = Rule("r2", HOST, (Condition(Key(end=1), "is", ("",)),), (Edit(Key(end=1), "delete"),))
+    asking = Rule("r3", HOST, (), (Edit(Key("sort"), "delete"),), shows=8)
+    pages = KnownPages(explore=0.0)
+    pages.load(RuleSet(HOST, 1, (slash, asking)))
+    pages.fetched(f"{H}/login?sort=a", 1, content=7)
+    pages.redirected(f"{H}/old", f"{H}/login?sort=a")
+
+    assert would_skip(pages, f"{H}/old/") is None
+
+
 def test_a_page_to_which_all_leads_costs_no_more_the_more_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log-in page that a spider which asks not to filter fetches after each redirect: else n² in all."""
     pages = known(leads=3 * LED_AT_ONCE)

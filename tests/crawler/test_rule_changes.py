@@ -18,7 +18,7 @@ from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.turn import IN_LOOP
 
-from tests.crawler.changing import HOST, Changing, Spider, drop, kept_out
+from tests.crawler.changing import HOST, Changing, Spider, drop, held_up, kept_out
 
 
 def test_what_another_rule_keeps_out_from_now_on_stays_kept_however_much_it_is(tmp_path: Path) -> None:
@@ -91,6 +91,36 @@ def test_what_is_on_its_way_to_the_disk_when_its_rule_is_withdrawn_is_fetched(tm
         await changing.changes.spill(old)
         await changing.loop.done()
         assert sorted(changing.fetched) == [f"http://{HOST}/a?s={number}" for number in (1, 2)]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("why", ["withdrawn", "unskipped", "a page is gone"])
+@pytest.mark.parametrize("anew", [False, True], ids=["skipped", "decided anew"])
+def test_what_is_being_written_to_the_disk_is_let_go_as_all_else_is(tmp_path: Path, why: str, anew: bool) -> None:
+    urls = [f"http://{HOST}/a?s={number}" for number in (1, 2)]
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=1)
+        changing.known.fetched(f"http://{HOST}/a", 1)
+        await changing.use(1, drop("s", "one"))
+        with held_up(changing.kept, "spill"):
+            changing.kept.add(kept_out("one", "s=1"))
+            if anew:
+                changing.loop.start(changing.changes.decide_anew([kept_out("one", "s=2")]))
+            else:
+                changing.loop.start(changing.changes.spill(changing.kept.add(kept_out("one", "s=2"))))
+            await asyncio.sleep(0.05)
+            if why == "a page is gone":
+                changing.known.fetched(f"http://{HOST}/a", 2, good=False)
+                changing.changes.look_again(everything=True)
+            else:
+                rules = (drop("s", "one"),) if why == "unskipped" else ()
+                changing.changes.arrived(RuleSet(HOST, 2, rules, unskip=tuple(urls) if rules else ()))
+            await asyncio.sleep(0.1)
+        await changing.loop.done()
+        assert sorted(changing.fetched) == urls
+        assert len(changing.kept) == 0
 
     asyncio.run(scenario())
 

@@ -50,6 +50,8 @@ def key(condition: Condition | None, edit: Edit, rest: str) -> str:
         (Condition(Key(), "depth", ("1",)), "/a?sid=1", "/a/b?sid=1"),
         (Condition(Key(), "depth", ("1", "3")), "/a/b/c?sid=1", "/a/b?sid=1"),
         (Condition(Key(), "only", ("sid", "t")), "/?sid=1&t=2", "/?sid=1&u=2"),
+        (Condition(Key(), "only", ("sid", ";v")), "/a;v=1?sid=1", "/a;w=1?sid=1"),
+        (Condition(Key(), "only", ("sid",)), "/a?sid=1", "/a;sid=1?sid=1"),
         (Condition(Key(name="t"), "within", ("1", "2")), "/?sid=1&t=2", "/?sid=1&t=3"),
     ],
     ids=str,
@@ -77,6 +79,21 @@ def test_where_a_condition_holds(condition: Condition, holds: str, fails: str) -
         (Edit(Key(start=4, end=1), "copy", source=Key(name="t")), "/index.php?t=A", "/index.php?t=A"),
         (Edit(Key(), "copy", source=Key(name="t")), "/?t=a/b", "/a/b?t=a/b"),
         (Edit(Key(name=";v"), "set", "1"), "/a;v=2", "/a;v=2"),
+        (Edit(SID, "decode"), "/?sid=%2541%252F%2525", "/?sid=%2541%252F%2525"),
+        (Edit(SID, "decode"), "/?sid=%2F%25%C3%A9%26", "/?sid=/%25%C3%A9%26"),
+        (Edit(SID, "decode"), "/?sid=100%", "/?sid=100%25"),
+        (Edit(SID, "decode"), "/?sid=%E9%2F", "/?sid=%E9%2F"),
+        (Edit(Key(end=1), "decode"), "/a%252Fb%3D", "/a%252Fb="),
+        (Edit(SID, "lower"), "/?sid", "/?sid"),
+        (Edit(SID, "rename", "ID"), "/?sid", "/?sid"),
+        (Edit(Key(end=1), "set", "*"), "/a/b", "/a/*"),
+        (Edit(Key(end=1), "set", "*"), "/a/", "/a/"),
+        (Edit(Key(start=4), "copy", source=Key(name="t")), "/w?t=..", "/w/%252E%252E?t=.."),
+        (Edit(Key(start=4), "copy", source=Key(name="t")), "/w?t=.", "/w/%252E?t=."),
+        (Edit(Key(end=1), "without", "x"), "/a/.x.", "/a/%252E%252E"),
+        (Edit(SID, "delete"), "/?sid=1&b=x;c=2", "/?b=x%3Bc=2"),
+        (Edit(SID, "delete"), "/?sid=1&b=x;c", "/?b=x;c"),
+        (Edit(SID, "delete"), "/?sid=1;b=x;c=2", "/?b=x;c=2"),
     ],
     ids=str,
 )
@@ -108,3 +125,21 @@ def test_a_numbered_component_has_four_deep_tokens(number: int, expected: str) -
     condition = Condition(Key(end=1), "numbered", (".t", ".html"))
     edit = Edit(Key(end=1), "copy", source=Key(end=1, deep=number))
     assert key(condition, edit, "/the-title-7.t12.html") == f"/{expected}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "source", "holds", "fails"),
+    [
+        ("*-*", Key(name="sid", deep=1), "/?sid=1-a&b=2", "/?sid=-1&b=2"),
+        ("*-*", Key(name="sid", deep=3), "/?sid=1-a&b=2", "/?sid=1-&b=2"),
+        ("#-*", Key(name="sid", deep=1), "/?sid=1-&b=2", "/?sid=-a&b=2"),
+    ],
+    ids=str,
+)
+def test_a_rule_that_copies_a_deep_token_asks_for_its_text(pattern: str, source: Key, holds: str, fails: str) -> None:
+    context = (Condition(SID, "like", (pattern,)),)
+    edits = (Edit(Key(name="b"), "delete"), Edit(SID, "copy", source=source))
+    rules = RuleSet(HOST, 1, (Rule(rule_id(HOST, context, edits), HOST, context, edits),))
+
+    assert "b=2" not in key_under(rules, f"http://{HOST}{holds}")[0]
+    assert key_under(rules, f"http://{HOST}{fails}")[0] == f"http://{HOST}{fails}"

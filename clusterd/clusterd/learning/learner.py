@@ -32,7 +32,7 @@ from clusterd.learning.edits.deep import Cut
 from clusterd.learning.edits.edit import CandidateEdit, Replace, movers
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
 from clusterd.learning.edits.references import Reference
-from clusterd.learning.evidence.columns import Evidence, Flags, Novelty
+from clusterd.learning.evidence.columns import Evidence, Flags, Novelty, as_array
 from clusterd.learning.evidence.settled import FOLLOWED, Accepted
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.exhausted import Exhausted, exhausted
@@ -201,11 +201,24 @@ class Learner:
         ]
         return [Condition(Key(*key), "absent") for key in movers(gone, self.evidence.columns)]
 
+    def _met_once(self, context: tuple[Condition, ...], proposal: Proposal) -> Iterator[Condition]:
+        """Yield that no parameter stands there once more than on the pages of the proposal, where others have shown so.
+
+        A context says which names a URL may have, not how often.
+        """
+        names = {name for known in context if known.test == "only" for name in known.values}
+        columns = self.evidence.columns
+        for name, occurrence in [key for key in columns if key[1] > 1 and key[0] in names]:
+            met = [proposal.rows[as_array(columns[name, number].rows)].any() for number in (occurrence - 1, occurrence)]
+            if not met[1] and (met[0] or occurrence == 2):
+                yield Condition(Key(name, occurrence), "absent")
+
     def _rule(self, proposal: Proposal, at: int, shows: int) -> Rule:
         # In one order, by whichever key the context was narrowed first: another order would be another rule.
         conditions = sorted(proposal.conditions, key=lambda known: (known.test in {"only", "depth"}, known.key))
         transformation = proposal.edit.transformation
-        context = tuple(dict.fromkeys((*proposal.edit.needs, *conditions, *self._unmoved(transformation))))
+        context = (*proposal.edit.needs, *conditions)
+        context = tuple(dict.fromkeys((*context, *self._unmoved(transformation), *self._met_once(context, proposal))))
         outcome = proposal.outcome
         crawl = proposal.edit.crawl if isinstance(proposal.edit, Exhausted) else ""
         return Rule(

@@ -90,7 +90,8 @@ def wide_form_of(url: Url) -> Form:
 
 
 def _names(url: Url) -> tuple[str, ...]:
-    return tuple(sorted({name for name, _ in url.query}))
+    """Return the names of the parameters, of those in the path, too: a rule may hold beside no others (``only``)."""
+    return tuple(sorted({*(name for name, _ in url.query), *(name for _, name, _ in url.matrix or ())}))
 
 
 @dataclass(slots=True)

@@ -92,6 +92,8 @@ class RuleChanges:
         self._working = False
         #: How often requests are on their way between memory, disk and the scheduler.
         self._moving = 0
+        #: Of each lot that is being written to the disk, where nobody finds it, the rules.
+        self._spilling: dict[object, frozenset[str]] = {}
         #: Of each level that follows from the disk, what of it is queued and not sent yet. A queue on a disk, or in a
         #: store, keeps no request itself, so nothing of it is in here, and nothing waits for it.
         self._following: list[WeakSet[Request]] = []
@@ -121,8 +123,12 @@ class RuleChanges:
 
         A page is gone on which something of everything may rest. The rest is skipped as before, and tried no further.
         """
-        if reopened := frozenset(self._kept.by_rule()) if everything else self._decisions.reopened():
+        if reopened := self._keeping() if everything else self._decisions.reopened():
             self._take(Anew(reopened, counted=everything))
+
+    def _keeping(self) -> frozenset[str]:
+        """Return the rules that keep something out."""
+        return frozenset(self._kept.by_rule()).union(*self._spilling.values())
 
     def look_once_more(self) -> bool:
         """Have some of what a run of this crawl speaks for fetched, now that the crawl would end; whether any is.
@@ -226,8 +232,8 @@ class RuleChanges:
         if gone and not self._closing:
             await self._reconsider(gone)
         exempt = after.unskip - before.unskip
-        if exempt and len(self._kept) and not self._closing:
-            await self._let_go(exempt, self._may_keep_out(rules.host))
+        if exempt and self._keeping() and not self._closing:
+            await self._let_go(exempt, rules.host)
 
     def _may_keep_out(self, host: str) -> frozenset[str]:
         """Return the rules that may keep out pages of a host: all but those of other domains.
@@ -236,7 +242,7 @@ class RuleChanges:
         """
         domain = registrable(host)
         others = [known.rules for name, known in self._in_use.items() if registrable(name) != domain]
-        return frozenset(self._kept.by_rule()).difference(*others)
+        return self._keeping().difference(*others)
 
     def _tell(self, rules: RuleSet, learned: list[Rule], gone: list[str]) -> None:
         for rule in learned:
@@ -248,9 +254,12 @@ class RuleChanges:
     async def spill(self, old: list[KeptOut]) -> None:
         """Have requests written to the disk; those whose rule was withdrawn meanwhile are decided anew."""
         self._moving += 1
+        lot = object()
+        self._spilling[lot] = frozenset(kept.rule for kept in old)
         try:
             self._kept.hold(await run_in_thread(self._kept.spill, old))
         finally:
+            del self._spilling[lot]
             self._moving -= 1
         gone = frozenset(self._gone & {kept.rule for kept in old})
         if gone and not self._closing:
@@ -260,7 +269,7 @@ class RuleChanges:
         """Decide anew about what these rules kept out: another rule may say the same, else it is fetched."""
         self._moving += 1
         try:
-            held = self._kept.take(gone)
+            held = await self._held(gone)
             if self._kept.has_spilled(gone):
                 for portions in await run_in_thread(self._kept.read_by_level, gone):
                     ahead: WeakSet[Request] = WeakSet()
@@ -269,6 +278,14 @@ class RuleChanges:
             await self.decide_anew(held, counted)
         finally:
             self._moving -= 1
+
+    async def _held(self, rules: frozenset[str]) -> list[KeptOut]:
+        """Return what these rules kept out that is in memory; what was on its way to the disk is there by then."""
+        held = self._kept.take(rules)
+        lots = [lot for lot, of_lot in self._spilling.items() if of_lot & rules]
+        while any(lot in self._spilling for lot in lots):
+            await sleep(LOOK_SECONDS)
+        return held + self._kept.take(rules) if lots else held
 
     async def _follow_up(self, portions: Iterator[list[KeptOut]], counted: bool, ahead: WeakSet[Request]) -> None:
         """Decide anew about what lies on the disk, as long as few of it wait to be sent."""
@@ -291,11 +308,11 @@ class RuleChanges:
         finally:
             self._moving -= 1
 
-    async def _let_go(self, exempt: frozenset[str], rules: frozenset[str]) -> None:
-        """Queue these URLs again, whatever of these rules kept them out; the others stay kept out unasked."""
+    async def _let_go(self, exempt: frozenset[str], host: str) -> None:
+        """Queue these URLs of a host again, whatever rule kept them out; the others stay kept out unasked."""
         self._moving += 1
         try:
-            async for kept_out in self._taken(rules):
+            async for kept_out in self._taken(self._may_keep_out(host)):
                 for kept in kept_out:
                     if canonical(kept.request.url) in exempt and not self._closing:
                         self._fetch(kept)
@@ -307,7 +324,7 @@ class RuleChanges:
 
     async def _taken(self, rules: frozenset[str]) -> AsyncIterator[list[KeptOut]]:
         """Yield what these rules kept out, in portions: all of it may be more than memory holds."""
-        held = self._kept.take(rules)
+        held = await self._held(rules)
         if not self._kept.has_spilled(rules):
             yield held
             return
@@ -333,7 +350,7 @@ class RuleChanges:
     async def keep(self, kept: KeptOut) -> None:
         """Keep a request out."""
         if old := self._kept.add(kept):
-            self._kept.hold(await run_in_thread(self._kept.spill, old))
+            await self.spill(old)
 
     async def decide_anew(
         self, kept_out: Sequence[KeptOut], counted: bool = False, ahead: WeakSet[Request] | None = None

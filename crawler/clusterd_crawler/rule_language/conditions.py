@@ -121,7 +121,10 @@ def compile_condition(condition: Condition) -> Check:
         return lambda url: len(url.path) in depths
     if test == "only":
         names = frozenset(values)
-        return lambda url: all(pair[0] in names for pair in url.query)
+        return lambda url: (
+            all(pair[0] in names for pair in url.query)
+            and (url.matrix is None or all(entry[1] in names for entry in url.matrix))
+        )
     key = condition.key
     read = read_key(key)
     if test == "is":

@@ -10,7 +10,15 @@ from enum import Enum
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
-from clusterd_crawler.rule_language.conditions import Reader, Tokens, component_index, deep_index, no_tokens, read_key
+from clusterd_crawler.rule_language.conditions import (
+    Check,
+    Reader,
+    Tokens,
+    component_index,
+    deep_index,
+    no_tokens,
+    read_key,
+)
 from clusterd_crawler.rules import Edit, Key, Rule
 from clusterd_crawler.urls import UNNAMED, Url, registrable
 
@@ -26,7 +34,7 @@ class Edited(Enum):
 Applied = Edited | None
 EditFunction = Callable[[Url], Applied]
 
-#: "Whatever value it has": written over a value, never added where there is none.
+#: "Whatever value it has": written over a value, never added where there is none, nor over an empty component.
 ANY_VALUE: Final = "*"
 #: Longest value that a deep token is written into: rules that copy a value into itself double it, each time they apply.
 LONGEST: Final = 8192
@@ -81,7 +89,10 @@ def _rename(key: Key, name: str) -> EditFunction:
         if name in names or names.count(key.name) != 1:
             return None
         index = names.index(key.name)
-        url.query[index] = (name, url.query[index][1])
+        value = url.query[index][1]
+        if value is None:  # a name alone may be read as a value (`query_pair`)
+            return None
+        url.query[index] = (name, value)
         return Edited.CHANGED
 
     return rename
@@ -153,6 +164,19 @@ def _new_value(edit: Edit, tokens: Mapping[Key, Tokens]) -> Reader:
     return lambda url: None if (value := read(url)) is None else convert(value)
 
 
+def says_something(edit: Edit, tokens: Mapping[Key, Tokens]) -> Check | None:
+    """Return the function that tells whether the deep token that an edit copies has a text; None for other edits.
+
+    Where it has none, as before the ``-`` of ``-2``, the whole rule says nothing: what is left of ``?id=-1`` and of
+    ``?id=-2`` would be one.
+    """
+    source = edit.source
+    if source is None or not (source.deep or source.deep_end):
+        return None
+    read = read_key(source, _tokens_of(source, tokens))
+    return lambda url: bool(read(url))
+
+
 def _conversion(edit: Edit) -> Callable[[str], str]:
     if edit.op == "items":
         return lambda value: edit.value.join(sorted(value.split(edit.value)))
@@ -168,9 +192,12 @@ def _tokens_of(key: Key, tokens: Mapping[Key, Tokens]) -> Tokens:
 
 
 def _decoded(value: str) -> str:
-    """Decode every escape of UTF-8; what would be structure is escaped again when it is written."""
+    """Decode every escape of UTF-8, once: ``%2541`` is the text ``%41``, and no ``A``.
+
+    What would be structure is escaped again when it is written; a ``%`` here, since it stays as it is there.
+    """
     try:
-        return unquote_to_bytes(value).decode("utf-8")
+        return unquote_to_bytes(value).decode("utf-8").replace("%", "%25")
     except UnicodeDecodeError:
         return value
 
@@ -182,12 +209,18 @@ def _underscored(value: str) -> str:
 
 def as_component(op: str, value: str) -> str:
     """Return a query value as an edit of this kind writes it into the path."""
-    return quote(_CONVERSIONS[op](value), safe=_IN_PATH)
+    return _component(_CONVERSIONS[op](value))
 
 
 def written(edit: Edit, value: str) -> str:
     """Return the value of a query key, or a component, as a conversion of it leaves it."""
-    return quote(_conversion(edit)(value), safe=_safe(edit.key) if edit.key.name else _IN_PATH)
+    converted = _conversion(edit)(value)
+    return quote(converted, safe=_safe(edit.key)) if edit.key.name else _component(converted)
+
+
+def _component(value: str) -> str:
+    """Return a value as it is written into the path: ``..`` would take the folder with it, escaped once as well."""
+    return value.replace(".", "%252E") if value in {".", ".."} else quote(value, safe=_IN_PATH)
 
 
 def _safe(key: Key) -> str:
@@ -241,7 +274,7 @@ def _write_query(url: Url, key: Key, value: str) -> Applied:
         if pair[0] == key.name:
             left -= 1
             if not left:
-                if pair[1] == value:
+                if (pair[1] or "") == value:
                     return None
                 url.query[index] = (key.name, value)
                 return Edited.CHANGED
@@ -258,10 +291,10 @@ def _write_path(url: Url, key: Key, value: str) -> Applied:
             return None
         url.path = parts
         return Edited.CHANGED
-    value = quote(value, safe=_IN_PATH)
+    value = _component(value)
     index = component_index(key, url)
     if index >= 0:
-        if url.path[index] == value:
+        if url.path[index] == value or (value == ANY_VALUE and not url.path[index]):
             return None
         url.path[index] = value
         return Edited.CHANGED

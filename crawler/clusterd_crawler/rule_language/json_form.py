@@ -124,6 +124,15 @@ def version_of(published: bytes) -> int:
         return -1
 
 
+def may_have_rules(host: str) -> bool:
+    """Whether a rule of a host, as it stands in URLs, can be read: of ``me@h.com`` or ``*.h.com`` it cannot.
+
+    >>> may_have_rules("h.com:8080"), may_have_rules("me@h.com"), may_have_rules("*.h.com")
+    (True, False, False)
+    """
+    return _WORD.fullmatch(host) is not None
+
+
 def rule_from_json(value: Any, where: str = "rule") -> Rule:
     """Read one rule; ``where`` opens the message of an error."""
     _object(value, where, _RULE_FIELDS)

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rule_language.conditions import Check, compile_condition, deep_tokens
-from clusterd_crawler.rule_language.edits import Applied, Edited, EditFunction, compile_edit
+from clusterd_crawler.rule_language.edits import Applied, Edited, EditFunction, compile_edit, says_something
 from clusterd_crawler.rules import FIRST_COMPONENT, HOST, LIVE, Condition, Rule, RuleSet
 from clusterd_crawler.urls import UNNAMED, Url, canonical, host_of, in_query, parse, registrable
 
@@ -62,8 +62,9 @@ class CompiledRule:
     def __init__(self, rule: Rule, order: int) -> None:
         self.id = rule.id
         self.order = order
-        self.checks: tuple[Check, ...] = tuple(map(_check, rule.context))
         tokens = {c.key: deep_tokens(c) for c in rule.context if c.test in {"like", "numbered"}}
+        sources = [found for edit in rule.transformation if (found := says_something(edit, tokens)) is not None]
+        self.checks: tuple[Check, ...] = (*map(_check, rule.context), *sources)
         self.edits: tuple[EditFunction, ...] = tuple(compile_edit(edit, rule, tokens) for edit in rule.transformation)
         #: It only takes query pairs away: what is left of a canonical URL without escapes is canonical.
         self.plain = all(

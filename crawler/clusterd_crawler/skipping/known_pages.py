@@ -352,7 +352,9 @@ class KnownPages:
         known = held.showing(hash(key))
         if known is None or not self._serves(known, purpose, at) or not self._sets.allow(applied, known.content):
             return None
-        asking = self._sets.asking((*applied, *self._sets.key_under_all(known.url)[1]))
+        own_key, own = self._sets.key_under_all(known.url)
+        # What was redirected to it is known by its key: rules of the page's own URL say nothing of that.
+        asking = self._sets.asking((*applied, *own) if own_key == key else applied)
         return None if asking is None else (asking, key, known)
 
     def _by_name(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:

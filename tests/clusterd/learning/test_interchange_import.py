@@ -79,6 +79,10 @@ def test_the_shortest_of_a_component_is_dropped_once(tmp_path: Path) -> None:
         (entry(processor="subpathRemoval", args=[0], urlPattern={"include": ["example.com/"]}), "again"),
         (entry(processor="normalizer", args=[], urlPattern={"include": ["example.com"]}), "www"),
         (entry(args=[]), "nothing"),
+        (entry(args=["a#2"]), "called 'a#2'"),
+        (entry(args=["sid", "="]), "called '='"),
+        (entry(processor="queryRemovalExcept", args=[";v"]), "called ';v'"),
+        (entry(args=[""]), "called ''"),
         (entry(urlPattern={"include": ["example.com/#top"]}), "fragment"),
     ],
 )

@@ -56,7 +56,7 @@ def without_part(start: int, text: str) -> Alias:
     return Alias(
         (Edit(key, "delete"),),
         lambda parts: parts[:index] + parts[index + 1 :] if len(parts) > index + 1 and parts[index] == text else None,
-        (Condition(key, "is", (text,)),),
+        (Condition(key, "is", (text,)), Condition(component(index + 1), "any")),
         place=() if not index else (start,),
         names=frozenset({(text,), ()}),
     )

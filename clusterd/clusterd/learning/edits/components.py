@@ -110,7 +110,8 @@ def _beginning(first: str, second: str) -> str:
 
 def _edit(goes: bool, depth: int, at: int, begins: str) -> PathEdit:
     def change(parts: list[str]) -> list[str] | None:
-        if len(parts) != depth or not parts[at] or not parts[at].startswith(begins):
+        # Of an empty one nothing tells the crawl either, where it may go.
+        if len(parts) != depth or not (parts[at] or goes) or not parts[at].startswith(begins):
             return None
         return [*parts[:at], *([] if goes else ["*"]), *parts[at + 1 :]]
 

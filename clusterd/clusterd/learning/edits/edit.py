@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from clusterd_crawler.rule_language.keys import PASSES
 from clusterd_crawler.rules import Condition, Edit, Key, component
 from clusterd_crawler.urls import hash_of
 
@@ -296,8 +297,16 @@ class PathEdit:
         paths = snapshot.evidence.paths
 
         def move(path: str) -> int | None:
-            changed = self.change(path.split("/"))
-            return None if changed is None else paths.number("/".join(changed))
+            parts = path.split("/")
+            for _ in range(PASSES):  # as a crawl does, until nothing changes
+                changed = self.change(parts)
+                if changed is None or changed == parts:
+                    break
+                parts = changed
+            else:
+                return None  # and the path is its own key
+            found = "/".join(parts)
+            return None if found == path else paths.number(found)
 
         # What says where it applies is known by what it says; of other edits nothing is remembered.
         moves = snapshot.evidence.path_moves.moves((self.transformation, self.needs)) if self.needs else Moves()

@@ -21,7 +21,7 @@ def last_component(name: str) -> PathEdit:
     return PathEdit(
         (Edit(Key(end=1), "delete"),),
         lambda parts: parts[:-1] if len(parts) > 1 and parts[-1] == name else None,
-        (Condition(Key(end=1), "is", (name,)),),
+        (Condition(Key(end=1), "is", (name,)), Condition(Key(end=2), "any")),
     )
 
 

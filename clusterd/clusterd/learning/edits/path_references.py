@@ -113,9 +113,8 @@ class PathReference:
                 columns.append([part] * len(at))
                 continue
             texts = snapshot.columns[part].column.texts
-            columns.append(
-                [as_component(self.conversion, texts[number]) for number in snapshot.values(part)[at].tolist()]
-            )
+            written = [as_component(self.conversion, text if text != VALUELESS else "") for text in texts]
+            columns.append([written[number] for number in snapshot.values(part)[at].tolist()])
         return ["/".join(parts) for parts in zip(*columns, strict=True)]
 
 

@@ -33,6 +33,8 @@ PROPOSED: Final = 20
 EDITS: Final = 4
 #: Contents that have to be seen beside numbers of so few digits (as values, so that any may be expected: `OPEN`).
 DIGITS: Final = 15
+#: Most digits that a rule asks for.
+MOST_DIGITS: Final = 99
 #: What delimits a title from the number behind it (a letter may say what the number is: ``title-t12``), and the ending.
 NUMBERED: Final = re.compile(r"([-:_,.;~][a-z]?)([0-9]+)((?:\.[A-Za-z]{1,5})?)$")
 
@@ -116,7 +118,7 @@ def _fewest(digits: Counter[int]) -> int:
         seen += digits[long]
         if seen >= DIGITS:
             break
-    return long
+    return min(long, MOST_DIGITS)
 
 
 def _among(paths: list[list[str]]) -> set[tuple[Place, Prefix, int]]:

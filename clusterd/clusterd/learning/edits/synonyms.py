@@ -109,6 +109,13 @@ def synonyms(snapshot: Snapshot, contents: Iterable[Sequence[Compared]]) -> list
 
 
 def _both_ways(snapshot: Snapshot, first: ColumnKey, second: ColumnKey) -> list[Synonym]:
-    # (Nothing can be called by no name: a rule set of which one rule cannot be read is refused as a whole.)
-    ways = [way for way in (Synonym(second, first), Synonym(first, second)) if way.kept[0] != UNNAMED]
+    ways = [way for way in (Synonym(second, first), Synonym(first, second)) if _is_name(way.kept[0])]
     return sorted(ways, key=lambda way: np.count_nonzero(snapshot.values(way.gone)))
+
+
+def _is_name(text: str) -> bool:
+    """Whether something can be called so: a rule set of which one rule cannot be read is refused as a whole.
+
+    (``amp;y`` is what a link with ``&amp;amp;y=1`` has.)
+    """
+    return text != UNNAMED and ";" not in text

@@ -233,6 +233,8 @@ def _edits(
     processor: str, args: list[Any], host: str, context: tuple[Condition, ...], spans: bool
 ) -> tuple[tuple[Condition, ...], tuple[Edit, ...]]:
     """Return the conditions that the processor adds, and its edits."""
+    if processor.startswith("queryRemoval"):
+        _check_names(args)
     if processor == "queryRemovalExcept":
         return (), (Edit(Key(), "keep", names=tuple(args)),)
     if processor == "normalizer":
@@ -249,3 +251,10 @@ def _edits(
     if not any(c.test == "depth" for c in context) and not ends & set(args):
         raise Inexpressible("it would be applied again to its own result")
     return (), tuple(Edit(component(place), "delete") for place in sorted(set(args), reverse=True))
+
+
+def _check_names(names: list[str]) -> None:
+    """Refuse names that mean something here: ``a#2`` the second, ``;v`` one of the path, ``=`` what has no name."""
+    for name in names:
+        if not name or name.startswith(";") or any(mark in name for mark in "#&="):
+            raise Inexpressible(f"no parameter of a query is called {name!r}")

@@ -24,6 +24,7 @@ from typing import Final
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.message import Failure, File, Redirect
+from clusterd_crawler.rule_language.json_form import may_have_rules
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import canonical, host_of
@@ -97,11 +98,11 @@ def page_of(sketch: Sketch, content: int) -> Page | None:
 
 
 def by_host(pages: Iterable[Page | None]) -> dict[str, list[Page]]:
-    """Return the pages that there are, host by host."""
+    """Return the pages that there are, host by host; of hosts of which no rule can be nothing is learned."""
     found: dict[str, list[Page]] = {}
     for page in filter(None, pages):
         found.setdefault(host_of(page.url), []).append(page)
-    return found
+    return {host: of_host for host, of_host in found.items() if may_have_rules(host)}
 
 
 def failed(failure: Failure) -> Page | None:

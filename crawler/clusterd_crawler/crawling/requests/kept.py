@@ -292,7 +292,7 @@ def pack(kept: KeptOut, spider: Spider) -> bytes | None:
     """Return a request as a record; None where it cannot be written."""
     try:
         packed = pickle.dumps(kept.request.to_dict(spider=spider))
-    except (ValueError, TypeError, AttributeError, RecursionError, pickle.PicklingError):
+    except Exception:  # whatever the classes in it raise
         return None
     return _LENGTH.pack(len(packed), kept.filtered) + packed
 

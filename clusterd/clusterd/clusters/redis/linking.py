@@ -275,7 +275,12 @@ class Linker:
             stand |= self._spans.stand_here(unknown)
         roots = self._spans.roots({stand[one][0] - SPANNED for one in ends if stand[one][0] >= SPANNED})
         bringing = Bringing({one: _standing(one[0], *stand[one], roots) for one in ends})
-        united = Uniting(self._homes, self._spans, eras).unite([p for of in pairs.values() for p in of], stand, roots)
+        # (What departed before it was linked took up no edge, though others know of one: that is no cluster.)
+        linked = [pair for place, of in pairs.items() if registered[place].now for pair in of]
+        doubtful = [pair for place, of in pairs.items() if not registered[place].now for pair in of]
+        united = Uniting(self._homes, self._spans, eras).unite(linked, stand, roots)
+        united.missing += self._spans.unite(doubtful)
+        united.again = united.again or bool(doubtful)
         if not united.missing:
             due = self._homes.by_home((content, EDGE.pack(PAIR, content, ALL, 0)) for content in contents.values())
             self._spans.done(due)

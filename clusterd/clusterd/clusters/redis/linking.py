@@ -215,9 +215,10 @@ class Linker:
                     best = set(away[:1]) if not registered[place].match else set()
                     key, profile = sketch_key(sketches[place]), sketches[place].profile
                     for number in {*away, *verdicts[place]}:
-                        there = self._homes.place_of(number)
-                        bits = mask(graded, verdicts[place][number])
-                        if there != home and (bits or number in best):
+                        there, verdict = self._homes.place_of(number), verdicts[place][number]
+                        bits = mask(graded, verdict)
+                        # (An equal one is a twin, also where no policy is by resemblance.)
+                        if there != home and (bits or number in best or verdict.resemblance == 1):
                             packed = ACCEPTED.pack(
                                 number, registered[place].content, bits, number in best, key, profile
                             )

@@ -6,11 +6,11 @@ import zlib
 from dataclasses import replace
 
 import pytest
-from clusterd.clusters.contract import Outcome
+from clusterd.clusters.contract import IDENTICAL, Outcome
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import COMPACT, TEXT, Sketch, sketch_text
 
-from tests.contract.index_world import World, settled
+from tests.contract.index_world import World, expected, page, partition, settled
 
 
 def told(outcome: Outcome) -> tuple[object, ...]:
@@ -47,4 +47,16 @@ def test_equals_of_another_profile_are_not_joined(redis_url: str, prefix: str) -
     settled(index)
     sizes = {one.size for policy in index.policies() for one in index.clusters(policy.name, min_size=1)}
     assert sizes == {4}
+    index.close()
+
+
+def test_equals_of_other_homes_are_counted_where_no_policy_is_by_resemblance(redis_url: str, prefix: str) -> None:
+    """Two are equal; as one of them shows another text, a third comes."""
+    index = RedisIndex(redis_url, prefix, (IDENTICAL,), shards=4)
+    crawl = [page(f"http://{name}.example/", 1, range(40)) for name in ("h2", "h4", "h1")]
+    crawl.insert(2, page(crawl[0].url, 2, range(1000, 1040)))
+    index.apply(crawl[:2])
+    index.apply(crawl[2:])
+    settled(index)
+    assert partition(index, (IDENTICAL,)) == expected(crawl, (IDENTICAL,))
     index.close()

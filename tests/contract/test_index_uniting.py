@@ -59,6 +59,46 @@ def test_a_batch_leaves_nothing_due(redis_url: str, prefix: str) -> None:
     index.close()
 
 
+def test_a_page_that_departs_while_its_batch_is_linked_was_enough_for_nobody(redis_url: str, prefix: str) -> None:
+    """It is the first that brings two pages of other homes together, which resemble each other besides."""
+    crawl = [page(on(number, "page"), 1, [*range(90), 1000 + number]) for number in range(3)]
+    crawl.append(page(crawl[0].url, 2, range(5000, 5100)))
+    other = opened(redis_url, prefix)
+
+    def depart() -> None:
+        other.apply(crawl[3:])
+
+    index = opened(redis_url, prefix, "accept", 1, depart)
+    index.apply(crawl[:3])
+    while sum(one.settle() for one in (index, other)):
+        pass
+    assert partition(index) == expected(crawl)
+    for one in (index, other):
+        one.close()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 0, 1)])
+def test_a_page_that_departs_before_it_is_linked_brings_nobody_together(
+    redis_url: str, prefix: str, order: tuple[int, ...]
+) -> None:
+    """It resembles a page of another home on either side; both have heard of it, and it takes up no edge itself."""
+    row = [page(on(2 - n, "row"), 1, range(25 * n, 25 * n + 100)) for n in range(3)]
+    crawl = [*(row[n] for n in order), page(row[1].url, 2, range(7000, 7100))]
+    other = opened(redis_url, prefix)
+
+    def depart() -> None:
+        other.apply(crawl[3:])
+
+    index = opened(redis_url, prefix, "link", 1, depart)
+    other.apply(crawl[:1])
+    index.apply(crawl[1:3])
+    while sum(one.settle() for one in (index, other)):
+        pass
+    assert partition(index) == expected(crawl)
+    for one in (index, other):
+        one.close()
+
+
 #: Two clusters over two homes each, with a side of both in the first home; a page there that resembles these two alone.
 SIDES = [
     page(on(0, "left"), 1, LEFT),

@@ -215,9 +215,10 @@ class Linker:
                     best = set(away[:1]) if not registered[place].match else set()
                     key, profile = sketch_key(sketches[place]), sketches[place].profile
                     for number in {*away, *verdicts[place]}:
-                        there = self._homes.place_of(number)
-                        bits = mask(graded, verdicts[place][number])
-                        if there != home and (bits or number in best):
+                        there, verdict = self._homes.place_of(number), verdicts[place][number]
+                        bits = mask(graded, verdict)
+                        # (An equal one is a twin, also where no policy is by resemblance.)
+                        if there != home and (bits or number in best or verdict.resemblance == 1):
                             packed = ACCEPTED.pack(
                                 number, registered[place].content, bits, number in best, key, profile
                             )
@@ -275,7 +276,12 @@ class Linker:
             stand |= self._spans.stand_here(unknown)
         roots = self._spans.roots({stand[one][0] - SPANNED for one in ends if stand[one][0] >= SPANNED})
         bringing = Bringing({one: _standing(one[0], *stand[one], roots) for one in ends})
-        united = Uniting(self._homes, self._spans, eras).unite([p for of in pairs.values() for p in of], stand, roots)
+        # (What departed before it was linked took up no edge, though others know of one: that is no cluster.)
+        linked = [pair for place, of in pairs.items() if registered[place].now for pair in of]
+        doubtful = [pair for place, of in pairs.items() if not registered[place].now for pair in of]
+        united = Uniting(self._homes, self._spans, eras).unite(linked, stand, roots)
+        united.missing += self._spans.unite(doubtful)
+        united.again = united.again or bool(doubtful)
         if not united.missing:
             due = self._homes.by_home((content, EDGE.pack(PAIR, content, ALL, 0)) for content in contents.values())
             self._spans.done(due)

@@ -77,10 +77,10 @@ class Spans(Standings):
 
     # -- uniting ---------------------------------------------------------------------------------------------------
 
-    def unite(self, pairs: Iterable[Pair]) -> list[Pair]:
+    def unite(self, pairs: Iterable[Pair], none: set[Pair] | None = None) -> list[Pair]:
         """Unite the clusters of these pairs; return those that could not be: others are at them.
 
-        A pair that is none any more, since one of the two departed, is taken from the other's edges.
+        A pair that is none any more, since one of the two departed, is taken from the other's edges, and told ``none``.
         """
         left = list(dict.fromkeys(pairs))
         for round_ in range(ROUNDS):
@@ -97,6 +97,8 @@ class Spans(Standings):
                 for pair, (a, b) in crowns.items()
                 if a and b
             }
+            if none is not None:
+                none.update(crowns.keys() - stand.keys() - set(told))
             left = [pair for pair, (a, b) in stand.items() if a != b or a == NONE]
             try:
                 self._bring_together({pair: stand[pair] for pair in left}, roots, eras)

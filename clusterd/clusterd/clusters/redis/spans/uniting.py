@@ -4,7 +4,7 @@ Where a content stands is told as its edge is taken up (`lua/accept.lua`, `lua/l
 of a span without another look: by one call where they meet one span, by two where both stood in none. Of pairs that
 bring the same clusters together one is enough. A content that has moved since is looked at again by whoever moved it,
 for its home has the edge; and what was told in an era before is refused (`spans`). What that leaves is united step by
-step.
+step, and all pairs are, where one that was to be enough is none any more.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Uniting:
 
     def unite(self, pairs: Iterable[Pair], stand: Stand, roots: Mapping[int, Span]) -> United:
         """Unite the clusters of pairs; ``roots``: of all spans that they are part of."""
-        found = United()
+        found, pairs = United(), list(pairs)
         meetings = [one for one in meetings_of(pairs, stand, roots) if one.tree]
         left: list[Meeting] = []
         try:
@@ -64,8 +64,19 @@ class Uniting:
             left = meetings
         if left:
             found.again = True
-            found.missing = self._spans.unite(pair for one in left for pair in one.tree)
+            found.missing = self._step_by_step(left, pairs)
         return found
+
+    def _step_by_step(self, left: Iterable[Meeting], pairs: Iterable[Pair]) -> list[Pair]:
+        """Unite what is left of what all these pairs bring together; return the pairs that could not be united.
+
+        What departed meanwhile was enough for nobody: others may hold together what it was to.
+        """
+        none: set[Pair] = set()
+        missing = self._spans.unite((pair for one in left for pair in one.tree), none)
+        if none:
+            missing += self._spans.unite(pair for pair in pairs if pair not in none)
+        return missing
 
     def _bring_together(self, meetings: Sequence[Meeting], roots: Mapping[int, Span], found: United) -> list[Meeting]:
         """Let clusters be part of one span where that is clear; return the meetings of which more is to be seen."""

@@ -57,8 +57,11 @@ def test_a_page_may_end_as_its_url_did(tmp_path: Path, name: str) -> None:
     assert [Path(page.where).name for page in pages_of(tmp_path)] == sorted([name, f"packed-{name}"])
 
 
-@pytest.mark.parametrize("name", ["crawl-00000.warc.gz", "Crawl.WACZ", "old.arc.gz"])
-def test_a_web_archive_in_a_folder_is_named(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["crawl-00000.warc.gz", "Crawl.WACZ", "old.arc.gz", "CC-1.warc.wet.gz", "items.jsonl", "items.jl.gz", "0.parquet"],
+)
+def test_what_holds_many_pages_in_a_folder_is_named(tmp_path: Path, name: str) -> None:
     write(tmp_path / "index.html", HTML.encode())
     write(tmp_path / name, b"")
     write(tmp_path / f".{name}", b"")

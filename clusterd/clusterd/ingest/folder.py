@@ -23,7 +23,17 @@ from urllib.parse import quote
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.skipping.endings import ending
 
-from clusterd.ingest.contents import GZIP, PASSED_OVER, ZSTD, begins_as_html, decompressed, is_html, type_of, unpacked
+from clusterd.ingest.contents import (
+    GZIP,
+    LINES,
+    PASSED_OVER,
+    ZSTD,
+    begins_as_html,
+    decompressed,
+    is_html,
+    type_of,
+    unpacked,
+)
 from clusterd.ingest.frames import MOST
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.wacz import NAMED as WARC_NAMED
@@ -34,8 +44,12 @@ NAMED: Final = frozenset((".html", ".htm", ".xhtml"))
 SUFFIXES: Final = NAMED | frozenset((".shtml", ".php", ".asp", ".aspx", ".jsp", ""))
 #: Endings of the names of copies that Wget (-K) and editors keep beside a page of the name before it.
 BACKUPS: Final = (".orig", ".bak", "~")
-#: Endings of the names of files that hold pages and are brought in by themselves.
-ARCHIVES: Final = (*WARC_NAMED, ".arc.gz", ".wacz")
+#: Endings of the names of files that hold pages and are brought in by themselves, or have to become JSON lines before.
+COLLECTIONS: Final = (
+    *WARC_NAMED,
+    *(".wet", ".wet.gz", ".arc", ".arc.gz", ".wacz", ".parquet"),
+    *(lines + packed for lines in LINES for packed in ("", ".gz", ".zst")),
+)
 #: Beside the folders of hosts lies what a mirror's program makes for itself: its own name would be taken for a host.
 HOSTLESS: Final = "lies in no folder that could be its host, as --base {} says; name it by itself if it is wanted"
 #: What stays of a name in a URL.
@@ -45,7 +59,7 @@ _SAFE: Final = "/~:@!$&()*+,;="
 def read_folder(folder: Path, base: str) -> Iterator[RawPage | Broken]:
     """Yield the pages of a folder, in the order of their paths.
 
-    A folder in it that cannot be read is named, and a web archive: it may hold more pages than all other files.
+    A folder in it that cannot be read is named, and what holds many pages: it may have more than all other files.
     """
     unread: list[OSError] = []
     for parent, folders, names in os.walk(folder, onerror=unread.append):
@@ -54,8 +68,8 @@ def read_folder(folder: Path, base: str) -> Iterator[RawPage | Broken]:
             file = Path(parent) / name
             if name.startswith("."):
                 continue
-            if name.lower().endswith(ARCHIVES):
-                yield Broken(str(file), "of a folder the HTML files are read; name a web archive by itself")
+            if name.lower().endswith(COLLECTIONS):
+                yield Broken(str(file), "of a folder the HTML files are read; name what holds many pages by itself")
             elif _is_read(file):
                 for item in read_file(file, _url(file, folder, base)):
                     hostless = base.endswith("://") and file.parent == folder and isinstance(item, RawPage)

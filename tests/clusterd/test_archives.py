@@ -166,9 +166,11 @@ def test_a_wacz_that_is_broken_is_named(tmp_path: Path) -> None:
         (zipped(**{"pages/1.html": PAGE}), "is a zip archive"),
         (bz2.compress(PAGE), "is packed with bzip2"),
         (lzma.compress(PAGE), "is packed with xz"),
+        (b"\x04\x22\x4d\x18" + PAGE, "is packed with LZ4"),
+        (b"PAR1" + PAGE, r"is a table in Parquet \(DuckDB, for one, writes it as JSON lines\)"),
         (b"From: <Saved by Blink>\r\nMIME-Version: 1.0\r\n\r\n" + PAGE, "is MHTML"),
     ],
-    ids=["tar", "zip", "bzip2", "xz", "MHTML"],
+    ids=["tar", "zip", "bzip2", "xz", "LZ4", "Parquet", "MHTML"],
 )
 def test_what_holds_other_files_is_no_page(tmp_path: Path, data: bytes, what: str) -> None:
     """As a question its bytes were its words: a page that Chromium had saved as MHTML resembled itself by .17."""

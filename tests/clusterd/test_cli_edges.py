@@ -308,7 +308,7 @@ def test_files_and_lists_may_begin_with_a_mark_and_the_locale_does_not_count(tmp
 def test_nothing_to_bring_in_is_said(redis_url: str, prefix: str, tmp_path: Path) -> None:
     """In a folder of JSON lines nothing said why it has no pages."""
     (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / "crawl.jsonl").write_bytes(b"{}\n")
+    (tmp_path / "empty" / "crawl.json").write_bytes(b"{}\n")
     done = clusterd("ingest", "empty", "--redis", redis_url, folder=tmp_path, CLUSTERD_REDIS_PREFIX=prefix)
     said = "no page is in empty; of a folder the HTML files are read: name files of JSON lines one by one\n"
     assert (done.returncode, done.stderr) == (0, said)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from clusterd.ingest.folder import HOSTLESS
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import read
 from clusterd.queries.documents import document
@@ -42,8 +43,25 @@ def test_pages_are_found_by_content_and_named_by_their_path(tmp_path: Path) -> N
     assert pages_of(tmp_path)[0].url == (tmp_path / "index.html").as_uri()
 
 
-@pytest.mark.parametrize("name", ["crawl-00000.warc.gz", "Crawl.WACZ", "old.arc.gz"])
-def test_a_web_archive_in_a_folder_is_named(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["St._Louis", "v1.2", "view.cgi", "go.jsp;jsessionid=1", "view.php@id=1", "index.html.1", "index.html.en", "a.do"],
+)
+def test_a_page_may_end_as_its_url_did(tmp_path: Path, name: str) -> None:
+    """Mirrors keep what a path ended with: such pages were passed over without a word."""
+    write(tmp_path / name, HTML.format("one").encode())
+    write(tmp_path / f"packed-{name}", gzip.compress(HTML.format("two").encode()))
+    write(tmp_path / f"notes-{name}", b"see <p> and <table>")
+    for other in (".orig", "~", ".js", ".gz"):
+        write(tmp_path / f"{name}{other}", HTML.encode())
+    assert [Path(page.where).name for page in pages_of(tmp_path)] == sorted([name, f"packed-{name}"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["crawl-00000.warc.gz", "Crawl.WACZ", "old.arc.gz", "CC-1.warc.wet.gz", "items.jsonl", "items.jl.gz", "0.parquet"],
+)
+def test_what_holds_many_pages_in_a_folder_is_named(tmp_path: Path, name: str) -> None:
     write(tmp_path / "index.html", HTML.encode())
     write(tmp_path / name, b"")
     write(tmp_path / f".{name}", b"")
@@ -70,6 +88,13 @@ def test_an_address_without_a_host_takes_folders_for_hosts(tmp_path: Path) -> No
     assert [item.url for item in read(str(tmp_path), "https://") if isinstance(item, RawPage)] == [
         "https://h.example:8080/docs/go?to=http:%2F%2Fe.example%2F"
     ]
+
+
+def test_a_page_beside_the_folders_of_hosts_is_named(tmp_path: Path) -> None:
+    """HTTrack's own index was a page of the host ``index.html``."""
+    write(tmp_path / "index.html", HTML.encode())
+    (broken,) = read(str(tmp_path), "https://")
+    assert broken == Broken(str(tmp_path / "index.html"), HOSTLESS.format("https://"))
 
 
 def test_of_what_is_no_page_no_more_is_read_than_tells_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

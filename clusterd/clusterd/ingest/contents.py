@@ -20,13 +20,17 @@ ZIP: Final = b"PK\x03\x04"
 WARC: Final = b"WARC/"
 ARC: Final = b"filedesc://"
 ARCHIVES: Final = (WARC, ARC)
+#: Endings of the names of JSON lines.
+LINES: Final = (".jsonl", ".jl", ".ndjson")
 #: How files begin that hold others, or are packed otherwise. Their pages may lie in them as they are, or nearly so:
 #: such a file would be one page of HTML, or a text.
 _CONTAINERS: Final = {
     b"BZh": "packed with bzip2",
     b"\xfd7zXZ\0": "packed with xz",
+    b"\x04\x22\x4d\x18": "packed with LZ4",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
     ZIP: "a zip archive",
+    b"PAR1": "a table in Parquet (DuckDB, for one, writes it as JSON lines)",
     b"From: <Saved by ": "MHTML, a page with its pictures (browsers save it as HTML, too)",
 }
 _TAR: Final = slice(257, 262)

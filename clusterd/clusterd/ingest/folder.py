@@ -5,11 +5,14 @@ begins the query, as it did in what wget named so, and ``%2F`` there is the ``/`
 address that ends with its scheme (``https://``) takes the folders in it for hosts. Without an address the URL is the
 file's own (``file:///…``). When a page was fetched is not said by its file: mirrors set the time of the page's last
 change, which is the same in two sweeps. Hidden files are passed over, and of the others those that are not HTML: of
-these no more is read than tells so, since one may have no end, as those of ``/proc``.
+these no more is read than tells so, since one may have no end, as those of ``/proc``. What a mirror calls a page is as
+its URL ended (``St._Louis``, ``view.cgi``, ``go.jsp;jsessionid=1``): a file of any name may be one, but for the endings
+of other kinds of files.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Iterator
@@ -18,18 +21,37 @@ from typing import Final
 from urllib.parse import quote
 
 from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.skipping.endings import ending
 
-from clusterd.ingest.contents import GZIP, PASSED_OVER, ZSTD, is_html, type_of, unpacked
+from clusterd.ingest.contents import (
+    GZIP,
+    LINES,
+    PASSED_OVER,
+    ZSTD,
+    begins_as_html,
+    decompressed,
+    is_html,
+    type_of,
+    unpacked,
+)
 from clusterd.ingest.frames import MOST
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.wacz import NAMED as WARC_NAMED
 
 #: Names of files that are pages, whatever they hold.
 NAMED: Final = frozenset((".html", ".htm", ".xhtml"))
-#: Names of files that may be; a file of another name is looked into where it has no known media suffix.
+#: Names of files that are pages where a tag is near their beginning; one of another name has to begin with it.
 SUFFIXES: Final = NAMED | frozenset((".shtml", ".php", ".asp", ".aspx", ".jsp", ""))
-#: Endings of the names of files that hold pages and are brought in by themselves.
-ARCHIVES: Final = (*WARC_NAMED, ".arc.gz", ".wacz")
+#: Endings of the names of copies that Wget (-K) and editors keep beside a page of the name before it.
+BACKUPS: Final = (".orig", ".bak", "~")
+#: Endings of the names of files that hold pages and are brought in by themselves, or have to become JSON lines before.
+COLLECTIONS: Final = (
+    *WARC_NAMED,
+    *(".wet", ".wet.gz", ".arc", ".arc.gz", ".wacz", ".parquet"),
+    *(lines + packed for lines in LINES for packed in ("", ".gz", ".zst")),
+)
+#: Beside the folders of hosts lies what a mirror's program makes for itself: its own name would be taken for a host.
+HOSTLESS: Final = "lies in no folder that could be its host, as --base {} says; name it by itself if it is wanted"
 #: What stays of a name in a URL.
 _SAFE: Final = "/~:@!$&()*+,;="
 
@@ -37,7 +59,7 @@ _SAFE: Final = "/~:@!$&()*+,;="
 def read_folder(folder: Path, base: str) -> Iterator[RawPage | Broken]:
     """Yield the pages of a folder, in the order of their paths.
 
-    A folder in it that cannot be read is named, and a web archive: it may hold more pages than all other files.
+    A folder in it that cannot be read is named, and what holds many pages: it may have more than all other files.
     """
     unread: list[OSError] = []
     for parent, folders, names in os.walk(folder, onerror=unread.append):
@@ -46,10 +68,12 @@ def read_folder(folder: Path, base: str) -> Iterator[RawPage | Broken]:
             file = Path(parent) / name
             if name.startswith("."):
                 continue
-            if name.lower().endswith(ARCHIVES):
-                yield Broken(str(file), "of a folder the HTML files are read; name a web archive by itself")
+            if name.lower().endswith(COLLECTIONS):
+                yield Broken(str(file), "of a folder the HTML files are read; name what holds many pages by itself")
             elif _is_read(file):
-                yield from read_file(file, _url(file, folder, base))
+                for item in read_file(file, _url(file, folder, base)):
+                    hostless = base.endswith("://") and file.parent == folder and isinstance(item, RawPage)
+                    yield Broken(str(file), HOSTLESS.format(base)) if hostless else item
     yield from (Broken(str(error.filename), f"cannot be read: {error.strerror}") for error in unread)
 
 
@@ -58,7 +82,7 @@ def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:
     try:
         with file.open("rb") as stream:
             data = stream.read(PASSED_OVER)
-            if file.suffix.lower() not in NAMED and not data.startswith((GZIP, ZSTD)) and not is_html(data):
+            if file.suffix.lower() not in NAMED and not _may_be_page(file, data):
                 return
             data = unpacked(data + stream.read(MOST - len(data)), "it")
     except OSError as error:
@@ -77,6 +101,13 @@ def may_be_html(file: Path) -> bool:
     return suffix in SUFFIXES or "?" in file.name or not suffix.isascii()
 
 
+def _may_be_page(file: Path, head: bytes) -> bool:
+    """Whether a file that begins so may be a page; a packed one whose name promises one has to be unpacked first."""
+    if may_be_html(file):
+        return head.startswith((GZIP, ZSTD)) or is_html(head)
+    return begins_as_html(decompressed(io.BufferedReader(io.BytesIO(head))).read(PASSED_OVER))
+
+
 def _is_read(file: Path) -> bool:
     """Whether a file of a folder is read: no pipe that nobody writes to, nor a file of the kernel's that is waited for.
 
@@ -87,7 +118,7 @@ def _is_read(file: Path) -> bool:
     except OSError:
         return may_be_html(file)
     read = stat.S_ISREG(status.st_mode) and (status.st_size > 0 or file.suffix.lower() in NAMED)
-    return read and may_be_html(file)
+    return read and (may_be_html(file) or not (ending(file.name) or file.name.endswith(BACKUPS)))
 
 
 def _url(file: Path, folder: Path, base: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, cast
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.ingest.beside import Beside
-from clusterd.ingest.contents import ARCHIVES, MAGIC, ZIP, begins_as_html, container, decompressed, is_html
+from clusterd.ingest.contents import ARCHIVES, LINES, MAGIC, ZIP, begins_as_html, container, decompressed, is_html
 from clusterd.ingest.folder import may_be_html, read_file, read_folder
 from clusterd.ingest.frames import trouble
 from clusterd.ingest.jsonl import read_jsonl
@@ -31,8 +31,6 @@ Kind = Literal["folder", "warc", "jsonl", "html"]
 
 #: Bytes of a file that are looked at to tell its kind.
 LOOKED_AT: Final = 65536
-#: Endings of the names of JSON lines: one broken line at the beginning does not make them something else.
-LINES: Final = frozenset((".jsonl", ".jl", ".ndjson"))
 #: A JSON array of objects, as far as it was read: of a pipe, a few bytes.
 _ARRAY: Final = re.compile(rb"\[\s*(?:\{|\Z)")
 #: An object that goes on in the next line, as HAR files and what is printed for people do: not a line that breaks off.
@@ -68,7 +66,7 @@ def kind_of(path: str) -> Kind:
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(ARCHIVES) or (not start and ".warc" in file.suffixes):
         return "warc"
-    named = not LINES.isdisjoint(file.suffixes)
+    named = any(suffix in LINES for suffix in file.suffixes)  # a broken first line makes them nothing else
     if why := _no_lines(head, spread=not named):
         raise WrongInput(f"{path}: {why}")
     if named or nameless or start.startswith(b"{"):

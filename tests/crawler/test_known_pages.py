@@ -57,6 +57,20 @@ def test_what_was_never_fetched_is_never_skipped(known: KnownPages) -> None:
     assert known.decide("no url", 1) is None
 
 
+def test_a_page_of_which_nobody_knows_what_it_shows_hides_none_that_differs(known: KnownPages) -> None:
+    """As one of Scrapy's HTTP cache."""
+    known.load(rule_set(DROP_SID))
+    known.fetched("http://h.com/a?sid=1", 1, content=5)
+    known.fetched("http://h.com/a?sid=2", 2)
+    assert known.decide("http://h.com/a?sid=4", 3) is not None
+    known.fetched("http://h.com/a?sid=3", 3, content=6)
+    assert known.decide("http://h.com/a?sid=4", 4) is None
+    known.fetched("http://h.com/b?sid=1", 5, content=5)
+    known.fetched("http://h.com/b?sid=2", 6)
+    known.fetched("http://h.com/b?sid=1", 7, good=False)
+    assert known.decide("http://h.com/b?sid=3", 8) is None
+
+
 def test_a_page_that_failed_justifies_nothing(known: KnownPages) -> None:
     known.load(rule_set(DROP_SID))
     known.fetched("http://h.com/a?sid=1", 1, good=False)

@@ -70,13 +70,16 @@ class HostPages:
         """Note a page under its key, and return what is kept of it; what others fetched before is known still."""
         before = self.keys.get(key)
         self._note_row(page.content, before is None)
+        kept = self.pages[page.url] = page.plain()
         if before is not None:
-            purpose = KnownPage(*before).purpose
-            if purpose[:2] != page.served[:2]:
+            known = KnownPage(*before)
+            if _tells_more(known, page):
+                return kept
+            if known.served[:2] != page.served[:2]:
                 if self.read_before is None:
                     self.read_before = {}
-                self.read_before[hash((key, *purpose[:2]))] = before
-        kept = self.keys[key] = self.pages[page.url] = page.plain()
+                self.read_before[hash((key, *known.served[:2]))] = before
+        self.keys[key] = kept
         return kept
 
     def _note_row(self, content: int, is_new: bool) -> None:
@@ -204,6 +207,14 @@ class HostPages:
             self.contents[page.content] -= 1
             if not self.contents[page.content]:
                 del self.contents[page.content]
+
+
+def _tells_more(known: KnownPage, page: KnownPage) -> bool:
+    """Whether the page of a key answers sooner than one of which nobody knows what it shows.
+
+    Such a one, as of Scrapy's HTTP cache, would hide that the next page of the key shows something else than it does.
+    """
+    return page.content == UNKNOWN != known.content and known.url != page.url and known.serves(page.purpose)
 
 
 def _drop(kept: dict[int, Plain] | None, key: int, page: Plain) -> None:

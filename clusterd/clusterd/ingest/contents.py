@@ -16,6 +16,7 @@ MAGIC: Final = 4
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 ZIP: Final = b"PK\x03\x04"
+PARQUET: Final = b"PAR1"
 #: First bytes of the files of web archives; a WARC file's are also those of each of its records.
 WARC: Final = b"WARC/"
 ARC: Final = b"filedesc://"
@@ -30,7 +31,7 @@ _CONTAINERS: Final = {
     b"\x04\x22\x4d\x18": "packed with LZ4",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
     ZIP: "a zip archive",
-    b"PAR1": "a table in Parquet (DuckDB, for one, writes it as JSON lines)",
+    PARQUET: "a table in Parquet",
     b"From: <Saved by ": "MHTML, a page with its pictures (browsers save it as HTML, too)",
 }
 _TAR: Final = slice(257, 262)

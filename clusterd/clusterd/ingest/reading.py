@@ -18,16 +18,27 @@ from typing import Any, Final, Literal, cast
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.ingest.beside import Beside
-from clusterd.ingest.contents import ARCHIVES, LINES, MAGIC, ZIP, begins_as_html, container, decompressed, is_html
+from clusterd.ingest.contents import (
+    ARCHIVES,
+    LINES,
+    MAGIC,
+    PARQUET,
+    ZIP,
+    begins_as_html,
+    container,
+    decompressed,
+    is_html,
+)
 from clusterd.ingest.folder import may_be_html, read_file, read_folder
 from clusterd.ingest.frames import trouble
 from clusterd.ingest.jsonl import read_jsonl
+from clusterd.ingest.parquet import check_reader, read_parquet
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.revisits import Revisits
 from clusterd.ingest.wacz import is_wacz, warc_files
 from clusterd.ingest.warc import ZSTD_DICTIONARY, Held, read_warc
 
-Kind = Literal["folder", "warc", "jsonl", "html"]
+Kind = Literal["folder", "warc", "jsonl", "parquet", "html"]
 
 #: Bytes of a file that are looked at to tell its kind.
 LOOKED_AT: Final = 65536
@@ -38,7 +49,7 @@ _OVER_LINES: Final = re.compile(rb'\{[ \t]*[\r\n]+[ \t"}]')
 #: How text in UTF-16 begins, as PowerShell writes it, and what of it is none of ASCII; byte order marks of UTF-8 too.
 _WIDE_START: Final = re.compile(rb"\xff\xfe|\xfe\xff|[ -~]\0|\0[ -~]")
 _WIDE: Final = b"\0\xff\xfe\xef\xbb\xbf"
-KINDS: Final = "WARC or ARC (.gz, .zst), WACZ, JSON lines (.gz), an HTML file or a folder of HTML files"
+KINDS: Final = "WARC or ARC (.gz, .zst), WACZ, JSON lines (.gz), Parquet, an HTML file or a folder of HTML files"
 
 Item = Held | Broken
 #: Called with the number of bytes of a file that have been read.
@@ -61,6 +72,9 @@ def kind_of(path: str) -> Kind:
         raise WrongInput(f"{path}: {reason}; ingest takes {KINDS}") from None
     if head.startswith(ZIP) and is_wacz(path):
         return "warc"
+    if head.startswith(PARQUET):
+        check_reader(path)
+        return "parquet"
     if other := container(head):
         raise WrongInput(f"{path}: is {other}; unpack it first: ingest takes {KINDS}")
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -114,6 +128,8 @@ def read(
         yield from read_folder(Path(path), base)
     elif kind == "html":
         yield from read_file(Path(path), base or Path(path).resolve().as_uri())
+    elif kind == "parquet":
+        yield from read_parquet(path, progress)
     elif kind == "warc":
         for name, stream, before in warc_files(path):
             yield from read_warc(io.BufferedReader(_Watched(stream, progress, before)), name, revisits, beside)
@@ -127,8 +143,8 @@ def read(
 def _refuse_others(stream: io.BufferedReader, path: str) -> None:
     """Refuse what comes through a pipe and is no JSON lines, by its first bytes: no line of it would be one."""
     head = stream.peek(MAGIC)
-    if head.startswith(ARCHIVES):
-        raise WrongInput(f"{path}: is a WARC or ARC file; give its name: such files may have to be read twice")
+    if head.startswith((*ARCHIVES, PARQUET)):
+        raise WrongInput(f"{path}: is a WARC, ARC or Parquet file; give its name: a pipe can be read only once")
     if other := container(head):
         raise WrongInput(f"{path}: is {other}; unpack it first: a pipe takes JSON lines (.gz, .zst)")
     if why := _no_lines(head, spread=True):

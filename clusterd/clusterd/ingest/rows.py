@@ -1,0 +1,79 @@
+"""A row of a table of pages, as JSON lines and Parquet have them: ``url`` and one of ``html``, ``html_b64``, ``text``.
+
+Optional: ``id``, ``content_type``, ``fetched_at`` (ISO 8601), ``sweep``, ``status``. With an ``id`` a document that is
+only compared, not ingested, needs no ``url``. Where it has none, that of its ``metadata`` counts (datatrove, Dolma). Of
+several contents the rawest is taken: ``html_b64`` (bytes as they were sent; in a table ``html`` may be bytes, too),
+then ``html``, then ``text``. Other fields are ignored.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from clusterd.ingest.raw import BrokenRecord, RawPage, milliseconds
+
+
+def page_of(row: dict[str, Any], where: str) -> RawPage:
+    """Return the page of a row; `BrokenRecord` where it is none. ``where`` it stands, for messages."""
+    body, text, content_type = _content(row)
+    given = row.get("fetched_at")
+    return RawPage(
+        url=_url(row),
+        body=body,
+        text=text,
+        content_type=content_type,
+        fetched_at=None if given is None else milliseconds(given),
+        sweep=_text(row, "sweep") if row.get("sweep") is not None else "",
+        status=200 if row.get("status") is None else _status(row["status"]),
+        where=where,
+        id=_id(row.get("id")),
+    )
+
+
+def _url(row: dict[str, Any]) -> str:
+    metadata = row.get("metadata")
+    where = metadata if row.get("url") is None and isinstance(metadata, dict) else row
+    return _text(where, "url") if where.get("url") is not None or row.get("id") is None else ""
+
+
+def _content(row: dict[str, Any]) -> tuple[bytes | None, str | None, str]:
+    said = None if row.get("content_type") is None else _text(row, "content_type")
+    if row.get("html_b64") is not None:
+        try:
+            return base64.b64decode(_text(row, "html_b64"), validate=True), None, said or "text/html"
+        except (binascii.Error, ValueError) as error:
+            raise BrokenRecord(f"html_b64 is not base64: {error}") from None
+    if isinstance(row.get("html"), bytes):
+        return row["html"], None, said or "text/html"
+    if row.get("html") is not None:
+        # Decoded already: whatever charset the page itself names is no longer its own.
+        media = (said or "text/html").partition(";")[0].strip()
+        return _text(row, "html").encode("utf-8", "replace"), None, f"{media}; charset=utf-8"
+    if row.get("text") is not None:
+        return None, _text(row, "text"), "text/plain"
+    raise BrokenRecord("no content; a row has url and one of html, html_b64, text")
+
+
+def _text(row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    if name == "sweep" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise BrokenRecord(f"{name} is missing" if value is None else f"{name} is not text: {str(value)[:60]!r}")
+    return value
+
+
+def _id(value: Any) -> str | int | None:
+    if value == "":  # a column that this row leaves open
+        return None
+    if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
+        return value
+    raise BrokenRecord(f"id is {str(value)[:60]!r}; it takes text or a whole number")
+
+
+def _status(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1000:
+        return value
+    raise BrokenRecord(f"status is {value!r}; it takes an HTTP status such as 200")

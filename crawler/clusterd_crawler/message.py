@@ -63,6 +63,8 @@ VERSION: Final = 1
 
 #: Bytes of a URL beyond which nothing is reported of it; servers need not take more (RFC 9110: 8,000).
 URL_BYTES: Final = 8192
+#: Characters of a URL beyond which a message is refused: a store keeps twelve URLs in a block of 16 MB.
+LONGEST_URL: Final = 1 << 18
 #: Bytes of one fingerprint on the wire.
 VALUE_BYTES: Final = FINGERPRINT_BITS // 8
 #: The first byte, version, kind, and the checksum at the end.
@@ -211,6 +213,8 @@ def decode(raw: bytes) -> Message:
     at = message.fetched_at if isinstance(message, Sketch) else message.at
     if not YEAR_1 <= at < YEAR_10000:
         raise MessageError(f"{at} is no time (Unix milliseconds) of a year that has four digits", raw)
+    if len(message.url) > LONGEST_URL:
+        raise MessageError(f"a URL of {len(message.url)} characters; {LONGEST_URL} are the most", raw)
     return message
 
 

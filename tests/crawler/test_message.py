@@ -11,6 +11,7 @@ import pytest
 from clusterd_crawler.core import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.message import (
+    LONGEST_URL,
     PARITY_BYTES,
     YEAR_1,
     YEAR_10000,
@@ -154,6 +155,14 @@ def test_a_time_that_nobody_can_write_is_refused(at: int) -> None:
     for message in (SkipReport("http://h/", "r", "k", "http://h/a", at), Failure("http://h/", at)):
         with pytest.raises(MessageError, match=r"is no time"):
             decode(encode(message))
+
+
+def test_a_url_that_a_store_has_no_room_for_is_refused() -> None:
+    """Twelve are kept in a block: with nine of 2 MB others of the block were lost."""
+    longest = Failure("http://h/".ljust(LONGEST_URL, "x"), 1)
+    assert decode(encode(longest)) == longest
+    with pytest.raises(MessageError, match="a URL of 262145 characters; 262144 are the most"):
+        decode(encode(replace(longest, url=f"{longest.url}x")))
 
 
 def test_a_newer_version_is_refused_by_name() -> None:

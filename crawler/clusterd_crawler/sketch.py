@@ -6,10 +6,10 @@ A **shingle** is ``w`` consecutive tokens; a document shorter than ``w`` has one
 The default kind keeps the smallest fingerprints, MIN_s (the paper's F). Because the largest kept value is a threshold,
 the same values are also the document's V under the modulus that fits its length: two sketches are brought to the lower
 of their thresholds, as the paper brings V_i to V_(i+1), and give containment as well as resemblance. A document of at
-most ``entire`` shingles is kept entire, and judged exactly. Of a longer one s is at least ``size``, and grows with it:
-one in `PAGE_SHINGLES_PER_VALUE` up to ``entire``, one in `SHINGLES_PER_VALUE` of a book up to ``most``, as brought to
-the threshold of a book's 400 values a chapter of a hundredth of it would be judged by four. V_i and MOD_m are the other
-kinds.
+most ``entire`` shingles is kept entire, and judged exactly (in a store, which cuts values short, nearly so). Of a
+longer one s is at least ``size``, and grows with it: one in `PAGE_SHINGLES_PER_VALUE` up to ``entire``, one in
+`SHINGLES_PER_VALUE` of a book up to ``most``, as brought to the threshold of a book's 400 values a chapter of a
+hundredth of it would be judged by four. V_i and MOD_m are the other kinds.
 
 Beside its values a sampled document has its **parity**: of each of `PARITY_BITS` cells, whether an odd number of its
 shingles lie in it (the odd sketch of Mitzenmacher, Pagh, Pham, "Efficient estimation for high similarities using odd

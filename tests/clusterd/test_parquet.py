@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import kind_of, read
 from clusterd_crawler.errors import ClusterdError, WrongInput
 
-from tests.clusterd.command_line import clusterd
+from tests.clusterd.command_line import PROGRAM, clusterd, write
 
 PAGE = "<html><title>Sea</title><body><p>{} wide seas of words roll on and on until they end</p></body></html>"
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -98,6 +99,20 @@ def test_commands_take_tables(tmp_path: Path) -> None:
     found = clusterd("--json", "pairs", str(file), "--threshold", ".5", folder=tmp_path)
     first = json.loads(found.stdout.splitlines()[0])
     assert {first["a"], first["b"]} == {0, 1}
+    # And of several files, whatever lies in which, and one of them as it comes
+    lines = write(tmp_path / "rest.jsonl", *rows[1:])
+    parts = (str(table(tmp_path / "0.parquet", rows[:1])), f"<(cat {lines})")
+    typed = " ".join(("--json pairs", *parts, "--threshold .5"))
+    split = subprocess.run(["bash", "-c", f"{' '.join(PROGRAM)} {typed}"], capture_output=True, text=True, check=True)
+    assert split.stdout == found.stdout
+    of_whole, of_parts = (
+        clusterd("--json", "batch", "cluster", *files, "--policy", "related", folder=tmp_path).stdout
+        for files in ((str(file),), (parts[0], str(lines)))
+    )
+    assert of_whole == of_parts != ""
+    missing = clusterd("pairs", parts[0], "nowhere.jsonl", "--threshold", ".5", folder=tmp_path)
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert "nowhere.jsonl: No such file" in missing.stderr
     pages = table(tmp_path / "pages.parquet", [{"url": f"http://a/{n}", "html": PAGE.format("six")} for n in (1, 2)])
     done = json.loads(clusterd("--json", "ingest", str(pages), folder=tmp_path).stdout)
     assert (done["sketched"], done["rejected"]) == (2, 0)

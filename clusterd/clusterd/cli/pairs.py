@@ -1,12 +1,12 @@
-"""``clusterd pairs FILE`` and ``clusterd batch cluster FILE``: whole collections, without the store."""
+"""``clusterd pairs FILE…`` and ``clusterd batch cluster FILE…``: whole collections, without the store."""
 
 from __future__ import annotations
 
 import os
 import sys
 from array import array
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from shutil import copyfileobj
@@ -19,7 +19,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_record
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.parameters import Place, Share
-from clusterd.cli.progress import READING, Tell, begun, watched
+from clusterd.cli.progress import READING, Tell, begun, size_of, watched
 from clusterd.cli.sketching import Rejections, sketching, tell_shortened, tell_unresolved
 
 if TYPE_CHECKING:
@@ -35,25 +35,24 @@ PAIR_COLUMNS: Final = ("resemblance", "a_in_b", "b_in_a", "a", "b")
 
 
 @click.command("pairs")
-@click.argument("file", metavar="FILE", type=Place())
+@click.argument("files", metavar="FILE…", type=Place(), nargs=-1, required=True)
 @click.option("--threshold", metavar="T", type=Share(min_open=True), required=True, help="r ≥ T.")
 @click.option("--containment", is_flag=True, help="c ≥ T in one of the two directions instead.")
 @sketching
 @click.pass_obj
 def pairs(
-    invocation: Invocation, file: str, threshold: float, containment: bool, profile: str | None, jobs: int
+    invocation: Invocation, files: tuple[str, ...], threshold: float, containment: bool, profile: str | None, jobs: int
 ) -> None:
-    """Find all pairs of alike documents in a file of JSON lines (or another that ingest takes).
+    """Find all pairs of alike documents in files of JSON lines (or others that ingest takes).
 
     Sketches find them; the texts, which are read once more for it, decide: the ratios are exact. A document is named by
     its "id", else by its "url".
     """
     from clusterd import batch
 
-    with kept(file) as path, watched([path]) as tell:
-        read = Rows(invocation, profile, jobs, tell)
-        again = partial(read.again, path)
-        every = batch.pairs(read.sketches(path, file), threshold, containment, again=again)
+    with all_kept(files) as paths, watched(paths) as tell:
+        read = Rows(invocation, dict(zip(paths, files, strict=True)), profile, jobs, tell)
+        every = batch.pairs(read.sketches(), threshold, containment, again=read.again)
         found = begun(batch.ranked(every, containment))
     records = (
         {
@@ -70,19 +69,19 @@ def pairs(
 
 @click.group("batch")
 def batch() -> None:
-    """Work on a whole file at once, without the store."""
+    """Work on whole files at once, without the store."""
 
 
 @batch.command("cluster")
-@click.argument("file", metavar="FILE", type=Place())
+@click.argument("files", metavar="FILE…", type=Place(), nargs=-1, required=True)
 @click.option("--policy", metavar="P", default=DEFAULT_POLICY, show_default=True, help="Under which policy.")
 @click.option("--min-size", metavar="N", type=click.IntRange(1), default=2, show_default=True, help="Least size.")
 @sketching
 @click.pass_obj
 def batch_cluster(
-    invocation: Invocation, file: str, policy: str, min_size: int, profile: str | None, jobs: int
+    invocation: Invocation, files: tuple[str, ...], policy: str, min_size: int, profile: str | None, jobs: int
 ) -> None:
-    """Cluster a file by the paper's four-phase algorithm, in bounded memory: what is long lies in files of TMPDIR."""
+    """Cluster files by the paper's four-phase algorithm, in bounded memory: what is long lies in files of TMPDIR."""
     from clusterd_consumer.postings.scheme import DEFAULT
 
     from clusterd import batch as algorithms
@@ -91,12 +90,19 @@ def batch_cluster(
     if policy not in known:
         named = ", ".join(known)
         raise WrongInput(f"there is no policy {policy}; the policies are {named} (CLUSTERD_POLICIES; not the store's)")
-    with watched([file]) as tell:
-        read = Rows(invocation, profile, jobs, tell)
+    with watched(files) as tell:
+        read = Rows(invocation, {file: file for file in files}, profile, jobs, tell)
         scheme = invocation.config.scheme() or DEFAULT
-        sketches = (sketch for _, _, sketch in read.documents(file))
+        sketches = (sketch for _, _, sketch in read.documents())
         found = begun(algorithms.clusters(sketches, [known[policy]], scheme=scheme, least=min_size))
     invocation.show(map(cluster_record, found), CLUSTER_COLUMNS, empty="no clusters")
+
+
+@contextmanager
+def all_kept(files: Sequence[str]) -> Iterator[list[str]]:
+    """Yield a path for each of these that can be read twice (`kept`)."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(kept(file)) for file in files]
 
 
 @contextmanager
@@ -119,55 +125,56 @@ def kept(file: str) -> Iterator[str]:
 
 
 class Rows:
-    """The documents of a file and what they are called in an answer."""
+    """The documents of some files and what they are called in an answer."""
 
-    def __init__(self, invocation: Invocation, profile: str | None, jobs: int, tell: Tell) -> None:
+    def __init__(
+        self, invocation: Invocation, files: Mapping[str, str], profile: str | None, jobs: int, tell: Tell
+    ) -> None:
+        """``files``: paths, and what the user calls each."""
         from clusterd.ingest.sketching import Sketching
 
         self._invocation = invocation
+        self._files = files
         self._profile = invocation.profile_named(profile)
         most = invocation.config.max_page_bytes
         self._run = Sketching(self._profile, max_page_bytes=most, nameless=True, jobs=jobs)
-        self._run.rejecting = Rejections(invocation, self._run)
-        #: The id of each sketched document, else its URL; and which record of the file it is.
+        tell_of = Rejections(invocation, self._run)
+        self._run.rejecting = lambda broken: tell_of(replace(broken, where=self._called(broken.where)))
+        #: The id of each sketched document, else its URL; and which record of the files it is.
         self.names: list[str | int] = []
         self._records = array("q")
         self._tell = tell
 
-    def sketches(self, file: str, called: str | None = None) -> Iterator[Sketch]:
-        """Yield the sketches of the documents of a file (``called`` so to the user), and keep what they are called."""
-        for number, page, sketch in self.documents(file, called):
+    def sketches(self) -> Iterator[Sketch]:
+        """Yield the sketches of the documents, and keep what they are called."""
+        for number, page, sketch in self.documents():
             self.names.append(page.url if page.id is None else page.id)
             self._records.append(number)
             yield sketch
 
-    def documents(self, file: str, called: str | None = None) -> Iterator[tuple[int, RawPage, Sketch]]:
-        """Yield the number, the page and the sketch of each document of a file; `WrongInput` where it has none."""
-        from clusterd.ingest.revisits import Revisits
-
-        revisits = Revisits([file])
-        called, tell = called or file, self._run.rejecting
-        self._run.rejecting = lambda broken: tell(replace(broken, where=broken.where.replace(file, called, 1)))
+    def documents(self) -> Iterator[tuple[int, RawPage, Sketch]]:
+        """Yield the number, the page and the sketch of each document; `WrongInput` where there is none."""
+        revisits = self._revisits()
         try:
-            yield from self._run.named(self._items(file, READING, revisits))
+            yield from self._run.named(self._items(READING, revisits))
         except WrongInput as error:
-            raise WrongInput(str(error).replace(file, called, 1)) from None
+            raise WrongInput(self._called(str(error))) from None
         tell_shortened(self._invocation, self._run)
         tell_unresolved(self._invocation, revisits)
         if not self._run.sketched:
-            raise WrongInput(f"{called}: has no document; a row has id or url, and one of html, html_b64, text")
+            where = " ".join(self._files.values())
+            raise WrongInput(f"{where}: has no document; a row has id or url, and one of html, html_b64, text")
         self._tell("comparing", None)
 
-    def again(self, file: str, places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
+    def again(self, places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
         """Sketch the documents at these places, ascending, once more, keeping every shingle."""
         from clusterd.batch import whole_profile
-        from clusterd.ingest.revisits import Revisits
 
         wanted = {self._records[place]: place for place in places}
         numbers: list[int] = []
 
         def items() -> Iterator[Item]:
-            for number, item in enumerate(self._items(file, "counting", Revisits([file])), 1):
+            for number, item in enumerate(self._items("counting", self._revisits()), 1):
                 if number in wanted:
                     numbers.append(number)
                     yield item
@@ -176,10 +183,31 @@ class Rows:
         for place, _, sketch in run.named(items()):
             yield wanted[numbers[place - 1]], sketch.main
 
-    def _items(self, file: str, doing: str, revisits: Revisits) -> Iterator[Item]:
-        """Yield what a file holds, then the pages that its revisit records refer to, each time in the same order."""
+    def _revisits(self) -> Revisits:
+        """Return where revisit records are put aside; `WrongInput` where one of the files cannot be read at all."""
+        from clusterd.ingest.reading import kind_of
+        from clusterd.ingest.revisits import Revisits
+
+        try:
+            return Revisits([file for file in self._files if kind_of(file) == "warc"])
+        except WrongInput as error:
+            raise WrongInput(self._called(str(error))) from None
+
+    def _items(self, doing: str, revisits: Revisits) -> Iterator[Item]:
+        """Yield what the files hold, then the pages that their revisit records refer to: each time in one order."""
         from clusterd.ingest.reading import read
         from clusterd.ingest.warc import originals
 
-        yield from read(file, progress=partial(self._tell, doing), revisits=revisits)
+        done = 0
+        for file in self._files:
+            yield from read(file, progress=partial(self._advance, doing, done), revisits=revisits)
+            done += size_of(file)
         yield from originals(revisits)
+
+    def _advance(self, doing: str, before: int, read: int) -> None:
+        self._tell(doing, before + read)
+
+    def _called(self, said: str) -> str:
+        """Return what is said of a place in one of the files, as the user calls it."""
+        file = max(filter(said.startswith, self._files), key=len, default="")  # /proc/self/fd/5 begins as …/51 does
+        return said.replace(file, self._files[file], 1) if file else said

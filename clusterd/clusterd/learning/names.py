@@ -25,9 +25,9 @@ Cost: a few look-ups a name when a page is observed; tables are bounded by `TABL
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from clusterd_crawler.names import anchor_hash
 from clusterd_crawler.rules import Condition, Identity, Key, Rule, component, rule_id
@@ -51,6 +51,9 @@ TIMES: Final = 2
 MANY: Final = 52
 #: Most names and URLs of a host that are remembered.
 TABLE: Final = 1_000_000
+#: Most pairs of forms of which coincidences are counted (about .5 kB each): where each page has a form of its own they
+#: would be as many as coincidences. Of more, forms are believed by their own record alone.
+RECORDS: Final = 100_000
 #: Most pages remembered for one name.
 BEARERS: Final = 8
 #: Most rules of a host: every URL of the host is compared with each of them.
@@ -178,6 +181,7 @@ class NamedPage(NamedTuple):
 
 #: Kind and hash of a name → pages that bear it, or that it may mean, each with the number by which it does (or None).
 Table = dict[tuple[str, int], list[tuple[Pointer | None, NamedPage]]]
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 #: Kind of name, the number that points to an anchor (else None), form of the URL, form of the bearer.
 RecordKey = tuple[str, Pointer | None, Form, Form]
 
@@ -275,10 +279,13 @@ class NameEvidence:
             return
         agreed = meant.content == bearer.content
         if key is None or key.name:
-            record = self.records.setdefault((kind, key, meant.form, bearer.form), Record())
-            record.note(meant.url, bearer.url, meant.content, agreed)
+            record = _record_of(self.records, (kind, key, meant.form, bearer.form), Record)
+            if record is not None:
+                record.note(meant.url, bearer.url, meant.content, agreed)
+        wide = None
         if kind == "anchor":
-            wide = self._wide.setdefault((kind, key, meant.wide, bearer.wide), WideRecord())
+            wide = _record_of(self._wide, (kind, key, meant.wide, bearer.wide), WideRecord)
+        if wide is not None:
             wide.note(meant.url, bearer.url, meant.content, agreed)
             if agreed:
                 wide.note_paths(meant.path, bearer.path)
@@ -304,7 +311,7 @@ class NameEvidence:
             right = self._units(contents)
             wrong = sum(record.wrong for _, record in records)
             fewest = RIGHT if numbered else 0
-            together_believed = self._believed(right, wrong, fewest)
+            together_believed = len(self.records) < RECORDS and self._believed(right, wrong, fewest)
             for bearer, record in records:
                 units = self._units(record.right)
                 alone = self._believed(units, record.wrong)
@@ -334,6 +341,14 @@ class NameEvidence:
         That several posts lead to one topic is as many trials; of a few topics, the one that changes weighs too much.
         """
         return sum(min(times, TIMES if self._pages >= SMALL else 1) for times in right.values())
+
+
+def _record_of(records: dict[RecordKey, AnyRecord], key: RecordKey, make: Callable[[], AnyRecord]) -> AnyRecord | None:
+    """Return the record of two forms; None where there are too many for another one."""
+    known = records.get(key)
+    if known is None and len(records) < RECORDS:
+        known = records[key] = make()
+    return known
 
 
 def _context(key: Pointer | None, form: Form) -> tuple[Condition, ...]:

@@ -104,16 +104,18 @@ def _beginning(word: str, text: str) -> str:
 
 
 def _of_form(snapshot: Snapshot, part: Proposal, condition: Condition, column: ColumnKey, pattern: str) -> Proposal:
-    inside: Flags = np.isin(snapshot.values(column), _matching(snapshot, column, pattern))
     like = replace(condition, test="like", values=(pattern,))
     conditions = [like if known is condition else known for known in part.conditions]
-    return replace(part, rows=part.rows & inside, conditions=conditions)
+    return replace(part, rows=part.rows & _matching(snapshot, column, pattern, part.rows), conditions=conditions)
 
 
-def _matching(snapshot: Snapshot, column: ColumnKey, pattern: str) -> list[int]:
-    """Return the numbers of a parameter's values that a pattern matches."""
-    text = snapshot.columns[column].column.text
-    return [n for n in distinct(snapshot.values(column)).tolist() if n and stars(pattern, text(n)) is not None]
+def _matching(snapshot: Snapshot, column: ColumnKey, pattern: str, rows: Flags) -> Flags:
+    """Return which of these rows have a value of a parameter that a pattern matches."""
+    values, text = snapshot.values(column)[rows], snapshot.columns[column].column.text
+    numbers = [number for number in distinct(values).tolist() if number and stars(pattern, text(number)) is not None]
+    found = np.zeros(len(rows), np.bool_)
+    found[rows] = np.isin(values, numbers)
+    return found
 
 
 def _takes_in_others(snapshot: Snapshot, family: Proposal, part: Proposal) -> bool:
@@ -129,7 +131,7 @@ def _takes_in_others(snapshot: Snapshot, family: Proposal, part: Proposal) -> bo
     for condition in part.conditions:
         column = (condition.key.name, condition.key.occurrence)
         if condition.key.name and condition.test == "like":
-            left &= np.isin(snapshot.values(column), _matching(snapshot, column, condition.values[0]))
+            left = _matching(snapshot, column, condition.values[0], left)
         elif condition.key.name and condition.test in {"is", "in"}:
             left &= np.isin(snapshot.values(column), distinct(snapshot.values(column)[members]))
     return bool(left.any())

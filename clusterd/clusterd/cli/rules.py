@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -23,7 +23,9 @@ from clusterd.whole_file import write_whole
 
 if TYPE_CHECKING:
     from clusterd_crawler.rules import Rule
+    from clusterd_crawler.skipping.known_pages import KnownPages
 
+    from clusterd.learning.contract import Page
     from clusterd.learning.rulebook.contract import Entry
     from clusterd.learning.rulebook.service import RuleService
     from clusterd.services import Services
@@ -225,7 +227,7 @@ def explained(services: Services, book: RuleService, url: str) -> dict[str, Any]
     # Without a rule no page is like another; a rule speaks of its own host's, but for those that span hosts, and names.
     across = any(rule.spans or rule.kind == "name" for rule in in_force)
     for host in hosts if across else [own] if in_force else []:
-        for page in book.pages(host):
+        for page in _of_one_crawl(book.pages(host), known):
             if page.url != asked and page.state == "redirected":
                 known.redirected(page.url, page.target)
             elif page.url != asked:
@@ -240,6 +242,23 @@ def explained(services: Services, book: RuleService, url: str) -> dict[str, Any]
         "would_skip": skip is not None,
         "known_url": skip.known_url if skip else None,
     }
+
+
+def _of_one_crawl(pages: Sequence[Page], known: KnownPages) -> Iterator[Page]:
+    """Yield pages as a crawl would know them, which meets all of a key as they are by then.
+
+    What a page showed to an earlier crawl than the last one that fetched a page of its key says nothing of these: the
+    site may have changed, and the crawl have skipped this page.
+    """
+    from clusterd_crawler.skipping.known_page import UNKNOWN
+
+    if len({page.crawl for page in pages}) < 2:
+        yield from pages
+        return
+    latest = {known.key(page.url)[0]: page.crawl for page in pages if page.state == "good"}
+    for page in pages:
+        passed = page.state == "good" and latest[known.key(page.url)[0]] != page.crawl
+        yield replace(page, content=UNKNOWN) if passed else page
 
 
 def rule_record(rule: Rule) -> dict[str, Any]:

@@ -88,6 +88,7 @@ class Learner:
                 continue
             if page.state == "failed":
                 self.evidence.take_back(url, page.crawl)
+                self.names.take_back(url, page.crawl)
                 continue
             taken = parse(url)
             row = self.evidence.add(url, page.content, taken, page.crawl)

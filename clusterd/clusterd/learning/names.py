@@ -25,15 +25,15 @@ Cost: a few look-ups a name when a page is observed; tables are bounded by `TABL
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from clusterd_crawler.names import anchor_hash
 from clusterd_crawler.rules import Condition, Identity, Key, Rule, component, rule_id
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.skipping.bearers import witnessed
-from clusterd_crawler.urls import Url, hash_of
+from clusterd_crawler.urls import Url, hash_of, parse
 
 from clusterd.learning.pointers import Pointer, pointers
 from clusterd.learning.trials.agreement import lower_bound
@@ -51,6 +51,9 @@ TIMES: Final = 2
 MANY: Final = 52
 #: Most names and URLs of a host that are remembered.
 TABLE: Final = 1_000_000
+#: Most pairs of forms of which coincidences are counted (about .5 kB each): where each page has a form of its own they
+#: would be as many as coincidences. Of more, forms are believed by their own record alone.
+RECORDS: Final = 100_000
 #: Most pages remembered for one name.
 BEARERS: Final = 8
 #: Most rules of a host: every URL of the host is compared with each of them.
@@ -86,6 +89,8 @@ def wide_form_of(url: Url) -> Form:
     last = url.path[-1]
     stem, dot, ending = last.rpartition(".")
     named = last if stem == "index" or not last else f"*{dot}{ending}" if dot else "*"
+    if "*" in ending:  # in a pattern it would stand for whatever there is
+        named = "*"
     return Form(named, _names(url), len(url.path))
 
 
@@ -116,6 +121,18 @@ class Record:
             self.wrong += 1
         if sum(pair[2] is agreed for pair in self.pairs) < PAIRS:
             self.pairs.append((bearer, url, agreed))
+
+    def forget(self, url: str, bearer: str, content: int, agreed: bool) -> None:
+        """Count one coincidence no more."""
+        if not agreed:
+            self.wrong = max(0, self.wrong - 1)
+        elif self.right[content] > 1:
+            self.right[content] -= 1
+        else:
+            del self.right[content]
+            if not self.right:
+                self.first, self.several = "", False
+        self.pairs = [pair for pair in self.pairs if pair != (bearer, url, agreed)]
 
 
 #: The components of a path; and those that several paths have in common, None where two differ.
@@ -158,10 +175,13 @@ class NamedPage(NamedTuple):
     wide: Form
     path: Path
     crawl: str
+    #: Kind and hash of those of its names that it is a witness for.
+    names: tuple[tuple[str, int], ...] = ()
 
 
 #: Kind and hash of a name → pages that bear it, or that it may mean, each with the number by which it does (or None).
 Table = dict[tuple[str, int], list[tuple[Pointer | None, NamedPage]]]
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 #: Kind of name, the number that points to an anchor (else None), form of the URL, form of the bearer.
 RecordKey = tuple[str, Pointer | None, Form, Form]
 
@@ -211,18 +231,47 @@ class NameEvidence:
 
     def observe(self, url: str, content: int, names: Iterable[Name], taken: Url, crawl: str = "") -> None:
         """Take a page that a crawl fetched (its URL canonical, and taken apart)."""
-        page = NamedPage(url, content, form_of(taken), wide_form_of(taken), tuple(taken.path), crawl)
+        witness = tuple((name.kind, name.hash) for name in witnessed(url, names)) if names else ()
+        page = NamedPage(url, content, form_of(taken), wide_form_of(taken), tuple(taken.path), crawl, witness)
         self._pages += 1
-        for name in witnessed(url, names) if names else ():
-            for key, meant in self._meant.get(_table(name.kind, name.hash), ()):
-                self._coincide(name.kind, key, meant, page)
-            _remember(self._bearers, (name.kind, name.hash), None, page)
+        for name in page.names:
+            for key, meant in self._meant.get(_table(*name), ()):
+                self._coincide(name[0], key, meant, page)
+            _remember(self._bearers, name, None, page)
         for key, hashed in _meanings(url, taken):
-            kinds = ("anchor",) if key else ("canonical", "shortlink", "og")
-            for kind in kinds if self._bearers else ():
-                for _, bearer in self._bearers.get((kind, hashed), ()):
-                    self._coincide(kind, key, page, bearer)
+            for kind, bearer in self._bearing(key, hashed):
+                self._coincide(kind, key, page, bearer)
             _remember(self._meant, ("anchor" if key else "", hashed), key, page)
+
+    def _bearing(self, key: Pointer | None, hashed: int) -> Iterator[tuple[str, NamedPage]]:
+        """Yield the pages that bear a name of this hash, each with the kind of name."""
+        for kind in (("anchor",) if key else ("canonical", "shortlink", "og")) if self._bearers else ():
+            yield from ((kind, bearer) for _, bearer in self._bearers.get((kind, hashed), ()))
+
+    def take_back(self, url: str, crawl: str) -> None:
+        """Let a page (its URL canonical) say nothing more, if this crawl was the last to fetch it."""
+        known = (page for _, page in self._meant.get(("", hash_of(url)), ()))
+        page = next((page for page in known if (page.url, page.crawl) == (url, crawl)), None)
+        if page is None:
+            return
+        self._pages -= 1
+        for name in page.names:
+            _forget(self._bearers, name, page)
+            for key, meant in self._meant.get(_table(*name), ()):
+                self._uncount(name[0], key, meant, page)
+        for key, hashed in _meanings(url, parse(url)):
+            _forget(self._meant, ("anchor" if key else "", hashed), page)
+            for kind, bearer in self._bearing(key, hashed):
+                self._uncount(kind, key, page, bearer)
+
+    def _uncount(self, kind: str, key: Pointer | None, meant: NamedPage, bearer: NamedPage) -> None:
+        """Count a coincidence no more of which a page was taken back."""
+        if meant.url == bearer.url or meant.crawl != bearer.crawl:
+            return
+        keys = ((kind, key, meant.form, bearer.form), (kind, key, meant.wide, bearer.wide))
+        for record in (self.records.get(keys[0]), self._wide.get(keys[1])):
+            if record is not None:
+                record.forget(meant.url, bearer.url, meant.content, meant.content == bearer.content)
 
     def _coincide(self, kind: str, key: Pointer | None, meant: NamedPage, bearer: NamedPage) -> None:
         # Of two crawls the later one may find both pages changed, and have fetched one of them (`crawls`).
@@ -230,10 +279,13 @@ class NameEvidence:
             return
         agreed = meant.content == bearer.content
         if key is None or key.name:
-            record = self.records.setdefault((kind, key, meant.form, bearer.form), Record())
-            record.note(meant.url, bearer.url, meant.content, agreed)
+            record = _record_of(self.records, (kind, key, meant.form, bearer.form), Record)
+            if record is not None:
+                record.note(meant.url, bearer.url, meant.content, agreed)
+        wide = None
         if kind == "anchor":
-            wide = self._wide.setdefault((kind, key, meant.wide, bearer.wide), WideRecord())
+            wide = _record_of(self._wide, (kind, key, meant.wide, bearer.wide), WideRecord)
+        if wide is not None:
             wide.note(meant.url, bearer.url, meant.content, agreed)
             if agreed:
                 wide.note_paths(meant.path, bearer.path)
@@ -259,7 +311,7 @@ class NameEvidence:
             right = self._units(contents)
             wrong = sum(record.wrong for _, record in records)
             fewest = RIGHT if numbered else 0
-            together_believed = self._believed(right, wrong, fewest)
+            together_believed = len(self.records) < RECORDS and self._believed(right, wrong, fewest)
             for bearer, record in records:
                 units = self._units(record.right)
                 alone = self._believed(units, record.wrong)
@@ -291,6 +343,14 @@ class NameEvidence:
         return sum(min(times, TIMES if self._pages >= SMALL else 1) for times in right.values())
 
 
+def _record_of(records: dict[RecordKey, AnyRecord], key: RecordKey, make: Callable[[], AnyRecord]) -> AnyRecord | None:
+    """Return the record of two forms; None where there are too many for another one."""
+    known = records.get(key)
+    if known is None and len(records) < RECORDS:
+        known = records[key] = make()
+    return known
+
+
 def _context(key: Pointer | None, form: Form) -> tuple[Condition, ...]:
     return tuple(dict.fromkeys((*(key.conditions() if key else ()), *form.conditions())))
 
@@ -309,6 +369,15 @@ def _remember(table: Table, name: tuple[str, int], key: Pointer | None, page: Na
         known.append((key, page))
     elif at is not None or (at := next(stale, None)) is not None:
         known[at] = key, page
+
+
+def _forget(table: Table, name: tuple[str, int], page: NamedPage) -> None:
+    """Drop a page that was noted under a name."""
+    left = [entry for entry in table.get(name, ()) if entry[1] is not page]
+    if left:
+        table[name] = left
+    else:
+        table.pop(name, None)
 
 
 def _table(kind: str, hashed: int) -> tuple[str, int]:

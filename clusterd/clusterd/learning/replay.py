@@ -111,11 +111,15 @@ def _row(where: str, columns: dict[str, int], cells: list[str]) -> CrawlRow:
 
 
 def _number(name: str) -> int:
-    """Return the number that stands for a content: the one that is written, or of another name one of 64 bits."""
+    """Return the number that stands for a content: the one that is written, or of another name one of 64 bits.
+
+    None is below 0: -1 would have the identity that stands for a content that nobody knows.
+    """
     try:
-        return int(name or 0)
+        number = int(name or 0)
     except ValueError:
-        return int.from_bytes(mmh3.hash_bytes(name.encode())[:8])
+        number = -1
+    return number if number >= 0 else int.from_bytes(mmh3.hash_bytes(name.encode())[:8])
 
 
 class Replay:

@@ -271,3 +271,30 @@ def test_a_file_is_written_rule_by_rule(count: int) -> None:
         text += next(parts)
     assert text + "".join(parts) == json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
     assert "".join(own_file(rules(), one_line=True)) == json.dumps(whole) + "\n"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        make([on("?sid", "in", "1", "2")], drop("?sid")),
+        make([on("?sid", "within", "1")], drop("?sid")),
+        make([on("?sid", "any")], drop("?sid", "?x")),
+    ],
+    ids=str,
+)
+def test_a_note_says_that_of_a_repeated_parameter_all_go_there(rule: Rule, tmp_path: Path) -> None:
+    text, done = write_rules([rule], "dud")
+    url = f"http://{HOST}/a?sid=1&x=1&sid=9&x=2"
+    assert ours([rule])(url) != ours([rule])(f"http://{HOST}/a?x=1")
+    assert "sid" not in theirs(text, tmp_path)(url)
+    assert "repeated" in done.notes[rule.id]
+
+
+def test_a_note_says_that_a_rule_waits_for_one_that_drops_what_it_asks_for(tmp_path: Path) -> None:
+    rules = [make([on("k(3,-)", "is", "a")], drop("?mode")), make([on("?mode", "is", "m")], drop("?sid"))]
+    text, done = write_rules(rules, "dud")
+    url = f"http://{HOST}/a?mode=m&sid=1"
+    assert ours(rules)(url) == f"http://{HOST}/a?sid=1"
+    assert theirs(text, tmp_path)(url) == f"http://{HOST}/a"
+    assert rules[0].id in done.notes[rules[1].id]
+    assert rules[1].id not in done.notes[rules[0].id]

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable
 from itertools import count, product
 
 import numpy as np
+from clusterd.learning.contract import Page
 from clusterd.learning.evidence.columns import Evidence
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE, EACH, TRIALS
 from clusterd.learning.families.one_page import FAMILY, families
+from clusterd.learning.learner import Learner
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import canonical, parse
 
@@ -146,3 +148,14 @@ def test_what_a_family_shows_that_no_page_beside_it_does_ends_it() -> None:
     calendar = [(f"/months?y={year}", 7 if year < 397 else year) for year in range(400)]
     events = [(f"/events/{year}", year) for year in (397, 398, 399)]
     assert [proposed([*calendar, *events[:known]]) for known in (0, 2, 3)] == [0, 0, 1]
+
+
+def test_what_the_crawl_has_taken_back_is_no_family() -> None:
+    wall = 7
+    urls = [f"http://h.com{path}" for path, _ in media(2 * EACH, lambda *_: wall)]
+    learner = Learner("h.com")
+    learner.observe(Page(url, wall, crawl="one") for url in (*urls, "http://h.com/login"))
+    assert learner.learn(1) is not None
+    learner.observe(Page(url, wall, crawl="one", state="failed") for url in urls)
+    learner.learn(2)
+    assert not learner.rules

@@ -241,3 +241,19 @@ def test_hosts_do_not_touch_each_other() -> None:
     assert set(run.learners) == {"h0.com", "h1.com", "h2.com"}
     assert all(known.split("/")[2] == row.url.split("/")[2] for row, known, *_ in run.trace.values())
     assert all(isinstance(learner, Learner) for learner in run.learners.values())
+
+
+@pytest.mark.parametrize("empty", ["7", "-1", "none"])
+def test_any_name_of_a_content_is_one(empty: str, tmp_path: Path) -> None:
+    # Lists that are empty look the same in every order, the others do not.
+    file = tmp_path / "crawl.tsv"
+    pages = [
+        f"http://h.com/list?cat={n}&sort={sort}\t{empty if n % 2 else 1_000 + 10 * n + at}"
+        for n in range(150)
+        for at, sort in enumerate("abc")
+    ]
+    file.write_text("\n".join(["url\tcontent", *pages]), encoding="utf-8")
+    line = replay(read_crawl(file), order="random")
+    assert line["skipped"]
+    assert line["skip_precision"] == 1.0
+    assert line["lost_contents"] == 0.0

@@ -53,3 +53,31 @@ def test_a_form_whose_pages_differ_does_not_hold_the_others_back() -> None:
     assert rules is not None
     assert known(rules, "RefersTo%20%3D%209999")
     assert not known(rules, "Queue%209999")
+
+
+def test_a_word_ends_where_the_values_that_were_tried_go_on() -> None:
+    rules = learned([f"new-{n}" for n in range(150)])
+    assert known(rules, "new-999")
+    assert not known(rules, "newest-1")
+    assert not known(rules, "news")
+
+
+def test_a_word_and_a_number_says_nothing_of_longer_words() -> None:
+    rules = learned([f"p{n}" for n in range(150)])
+    assert known(rules, "p999")
+    assert not known(rules, "print")
+
+
+def test_a_word_that_begins_another_whose_pages_differ_leaves_them_alone() -> None:
+    pages = [(f"{HOST}/Results.html?Query=new-{n}", 7) for n in range(150)]
+    pages += [(f"{HOST}/Results.html?Query=newest-{n}", 100 + n) for n in range(12)]
+    rules = learned_of("rt.example", pages)
+    assert known(rules, "new-999")
+    assert not known(rules, "newest-1")
+
+
+def test_no_family_is_told_where_it_would_take_in_pages_that_differ() -> None:
+    pages = [(f"{HOST}/Results.html?Query=new{n}x", 7) for n in range(150)]
+    assert known(learned_of("rt.example", pages), "new999x")
+    pages += [(f"{HOST}/Results.html?Query=newest-{n}", 100 + n) for n in range(12)]
+    assert not known(learned_of("rt.example", pages), "newest-1")

@@ -11,6 +11,7 @@ from clusterd.learning.learner import Learner
 from clusterd.learning.rulebook.arrivals import Arrivals
 from clusterd.learning.rulebook.met import cut_contents
 from clusterd.learning.rulebook.recall import ROWS, Recall
+from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.skipping.rows import GAP
 
 HOST = "h.example"
@@ -140,3 +141,16 @@ def test_what_was_met_before_the_log_was_cut_is_no_wall(recall: Recall) -> None:
     recall.met.add({crawl: [packed] for crawl, packed in cut_contents([replace(pages[0], content=WALL)], []).items()})
     recall.show(pages)
     assert recall.taken_back() == []
+
+
+def test_a_rule_by_names_that_a_wall_has_ended_comes_back() -> None:
+    learner = Learner(HOST)
+    posts = [Page(f"{H}/v?p={5_000 + n}", WALL if n >= 70 else 1_000 + n, crawl="one") for n in range(100)]
+    for n, post in enumerate(posts):
+        topic = Page(f"{H}/v?t={n}", 1_000 + n, names=parse_names(f"anchor=p{5_000 + n}"), crawl="one")
+        learner.observe([topic, post])
+    learner.learn(1)
+    assert not [rule for rule in learner.rules if rule.kind == "name"]
+    learner.observe(replace(post, state="failed") for post in posts[70:])
+    learner.learn(2)
+    assert [rule.name for rule in learner.rules if rule.kind == "name"] == ["anchor"]

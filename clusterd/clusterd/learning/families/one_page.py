@@ -45,10 +45,14 @@ def families(snapshot: Snapshot) -> Iterator[Proposal]:
 
 
 def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
-    """Yield the rows of each (path, shape) in which a common content stands, where they may be enough together."""
+    """Yield the rows of each (path, shape) in which a common content stands, where they may be enough together.
+
+    Of a page that its crawl has taken back nothing is known: a captcha under a hundred URLs is no family.
+    """
     form = snapshot.path * (int(snapshot.shape.max(initial=0)) + 1) + snapshot.shape
-    wanted = distinct(form[is_common[snapshot.content]])
-    rows = np.flatnonzero(np.isin(form, wanted))
+    known = np.ones(len(snapshot), np.bool_) if snapshot.seen is None else snapshot.seen > 0
+    wanted = distinct(form[is_common[snapshot.content] & known])
+    rows = np.flatnonzero(np.isin(form, wanted) & known)
     yield from (members for members in by_number(form[rows], rows) if len(members) > TRIALS)
 
 

@@ -7,7 +7,10 @@ with few words, the family holds for the words that were tried, each `EACH` time
 the first deep token of the value), a rule for each. Identifiers, dates and paths begin with no word; titles and names
 with many, of which the next may be a new one: these stay as they are.
 
-Cost: linear in the values of a family.
+A word ends where the values that were tried go on: ``new-1`` says nothing of ``newest-1`` (`_patterns`). No family is
+told where a page would be of it that was left out, since it differs.
+
+Cost: linear in the values of a family, and in those of its form.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from clusterd_crawler.rule_language.conditions import NUMBER, stars
 from clusterd_crawler.rules import Condition
 
 from clusterd.learning.evidence.columns import Flags, Rows, distinct
@@ -41,10 +45,10 @@ def by_form(snapshot: Snapshot, family: Proposal) -> Iterator[Proposal]:
         column = (condition.key.name, condition.key.occurrence)
         if condition.test != "any" or not condition.key.name or column not in snapshot.columns:
             continue
-        words = _words(snapshot, column, family)
-        if words and len(words) * len(parts) <= FORMS:
-            parts = [_of_form(snapshot, part, condition, column, word) for part in parts for word in words]
-    yield from parts
+        patterns = _patterns(snapshot, column, family)
+        if patterns and len(patterns) * len(parts) <= FORMS:
+            parts = [_of_form(snapshot, part, condition, column, pattern) for part in parts for pattern in patterns]
+    yield from (part for part in parts if not _takes_in_others(snapshot, family, part))
 
 
 def of_clean_forms(snapshot: Snapshot, members: Rows, dropped: Iterable[ColumnKey]) -> Rows:
@@ -62,14 +66,28 @@ def of_clean_forms(snapshot: Snapshot, members: Rows, dropped: Iterable[ColumnKe
     return members
 
 
-def _words(snapshot: Snapshot, column: ColumnKey, family: Proposal) -> list[str]:
-    """Return the words with which the values of a parameter begin, none where they are many or not always there."""
+def _patterns(snapshot: Snapshot, column: ColumnKey, family: Proposal) -> list[str]:
+    """Return how the values of a parameter begin, none where they begin with many words or not always with one.
+
+    With a word and what parts it from the rest, or a word and a number. Where few values of a word go on alike, or very
+    many words in several ways, with the word alone.
+    """
     values = snapshot.values(column)[family.outcome.rows[family.outcome.good]]
     numbers, counts = np.unique(values, return_counts=True)
-    found: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    beginnings: Counter[tuple[str, str]] = Counter()
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-        found[_word(snapshot, column, number)] += count
-    return [] if len(found) > FORMS or found[""] >= EACH else sorted(word for word in found if found[word] >= EACH)
+        word = _word(snapshot, column, number)
+        words[word] += count
+        beginnings[word, _beginning(word, snapshot.columns[column].column.text(number))] += count
+    if len(words) > FORMS or words[""] >= EACH:
+        return []
+    tried = sorted(word for word in words if words[word] >= EACH)
+    found: list[str] = []
+    for word in tried:
+        alike = sorted(pattern for (of, pattern), count in beginnings.items() if of == word and count >= EACH)
+        found += [f"{word}*"] if not alike or f"{word}*" in alike else alike
+    return found if len(found) <= FORMS else [f"{word}*" for word in tried]
 
 
 def _word(snapshot: Snapshot, column: ColumnKey, number: int) -> str:
@@ -77,9 +95,43 @@ def _word(snapshot: Snapshot, column: ColumnKey, number: int) -> str:
     return match[0] if match else ""
 
 
-def _of_form(snapshot: Snapshot, part: Proposal, condition: Condition, column: ColumnKey, word: str) -> Proposal:
-    numbers = [n for n in distinct(snapshot.values(column)).tolist() if _word(snapshot, column, n) == word]
-    inside: Flags = np.isin(snapshot.values(column), numbers)
-    like = replace(condition, test="like", values=(f"{word}*",))
+def _beginning(word: str, text: str) -> str:
+    """Return the pattern of the values that go on behind a word as this one does."""
+    rest = text[len(word) :]
+    if rest.isascii() and rest.isdecimal():
+        return f"{word}{NUMBER}"
+    return f"{word}*" if not rest or rest[0].isdecimal() or rest[0] == "*" else f"{word}{rest[0]}*"
+
+
+def _of_form(snapshot: Snapshot, part: Proposal, condition: Condition, column: ColumnKey, pattern: str) -> Proposal:
+    like = replace(condition, test="like", values=(pattern,))
     conditions = [like if known is condition else known for known in part.conditions]
-    return replace(part, rows=part.rows & inside, conditions=conditions)
+    return replace(part, rows=part.rows & _matching(snapshot, column, pattern, part.rows), conditions=conditions)
+
+
+def _matching(snapshot: Snapshot, column: ColumnKey, pattern: str, rows: Flags) -> Flags:
+    """Return which of these rows have a value of a parameter that a pattern matches."""
+    values, text = snapshot.values(column)[rows], snapshot.columns[column].column.text
+    numbers = [number for number in distinct(values).tolist() if number and stars(pattern, text(number)) is not None]
+    found = np.zeros(len(rows), np.bool_)
+    found[rows] = np.isin(values, numbers)
+    return found
+
+
+def _takes_in_others(snapshot: Snapshot, family: Proposal, part: Proposal) -> bool:
+    """Whether a part of a family that is one page lets a page through that was left out and shows another."""
+    shown = distinct(family.outcome.content[family.outcome.good])
+    if not family.edit.own or len(shown) != 1:
+        return False
+    members = np.flatnonzero(family.rows)
+    left = ~family.rows & (snapshot.content != shown[0])
+    if snapshot.seen is not None:
+        left &= (snapshot.seen & np.bitwise_or.reduce(snapshot.seen[family.outcome.rows])) != 0
+    left &= (snapshot.path == snapshot.path[members[0]]) & (snapshot.shape == snapshot.shape[members[0]])
+    for condition in part.conditions:
+        column = (condition.key.name, condition.key.occurrence)
+        if condition.key.name and condition.test == "like":
+            left = _matching(snapshot, column, condition.values[0], left)
+        elif condition.key.name and condition.test in {"is", "in"}:
+            left &= np.isin(snapshot.values(column), distinct(snapshot.values(column)[members]))
+    return bool(left.any())

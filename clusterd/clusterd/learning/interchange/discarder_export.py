@@ -250,7 +250,7 @@ def _note(rule: Rule, entries: list[dict[str, Any]], of_host: Iterable[Rule]) ->
     waits = [other.id for other in of_host if other.id != rule.id and _changes_context(other, rule)]
     if waits:
         notes.append(f"it looks at the URL as linked, not at what rule {waits[0]} leaves of it")
-    if len({bool(edit.key.name) for edit in rule.transformation if edit.op == "delete"}) == 2:
+    if _leaves_repeated(rule):
         notes.append("of a repeated parameter it drops all")
     notes += [f"it holds with other parameters too, not {c}" for c in rule.context if c.test == "only"]
     if rule.spans:
@@ -258,12 +258,21 @@ def _note(rule: Rule, entries: list[dict[str, Any]], of_host: Iterable[Rule]) ->
     return "; ".join(notes)
 
 
+def _leaves_repeated(rule: Rule) -> bool:
+    """Whether the rule may hold no more once the first of several parameters of a name is gone, and leave the rest."""
+    dropped = {edit.key.name for edit in rule.transformation if edit.op == "delete"}
+    tests = {condition.test for condition in rule.context if condition.key.name and condition.key.name in dropped}
+    return bool(tests - {"any", "absent"}) or (len(dropped) > 1 and ("" in dropped or "any" in tests))
+
+
 def _changes_context(other: Rule, rule: Rule) -> bool:
     """Whether a rule's edits can decide if another rule's conditions hold."""
     names = {edit.key.name for edit in other.transformation if edit.op == "delete"}
+    own = {edit.key.name for edit in rule.transformation if edit.op == "delete"}
     absent = {condition.key.name for condition in rule.context if condition.test == "absent"}
+    asked = {condition.key.name for condition in rule.context if condition.key.name} - own
     on_path = any(not condition.key.name for condition in rule.context)
-    return bool(absent & names or (on_path and "" in names))
+    return bool((absent | asked) & names or (on_path and "" in names))
 
 
 def _repeated(universal: Sequence[dict[str, Any]], rules: Iterable[Rule]) -> Iterator[dict[str, Any]]:

@@ -82,6 +82,15 @@ def test_a_column_of_numbers_with_gaps_is_one_of_whole_numbers(tmp_path: Path) -
     assert last == Broken(f"{tmp_path / '0'}:3", "status is 200.5; it takes an HTTP status such as 200")
 
 
+def test_so_is_one_in_json_lines(tmp_path: Path) -> None:
+    file = tmp_path / "pages.jsonl"
+    file.write_text('{"url": "http://a/1", "text": "x", "status": 200.0, "id": 7.0, "sweep": 2025.0}\n')
+    (page,) = items(file)
+    assert isinstance(page, RawPage)
+    assert (page.status, page.id, page.sweep) == (200, 7, "2025")
+    assert isinstance(page.id, int)
+
+
 def test_what_python_has_no_value_for_costs_its_own_row_only(tmp_path: Path) -> None:
     """A row with bytes that are no UTF-8, or a time beyond all years, cost the rest of the file."""
     texts = pa.Array.from_buffers(pa.string(), 3, pa.array([b"good", b"\xff\xfe", b"good"]).buffers())

@@ -99,6 +99,4 @@ def _said(name: str, value: Any) -> Any:
     """Return a value as JSON would have it: bytes are UTF-8, but those of a page."""
     if isinstance(value, bytes) and name != "html":
         return value.decode("utf-8", "replace")
-    if isinstance(value, float):
-        return None if isnan(value) else int(value) if value.is_integer() else value
-    return value
+    return None if isinstance(value, float) and isnan(value) else value

@@ -1,7 +1,8 @@
 """A file to which lines are appended, found again under its name where it was moved away (logrotate) or deleted.
 
 What the disk does not take is lost, and logged once; a line that was half written is ended before the next. Several
-workers may append to one file: each batch of lines is one write.
+workers may append to one file: each batch of lines is one write. A named pipe takes what it has room for while somebody
+reads it: nobody is waited for.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ class AlertFile:
         try:
             file = self._current()
             given = b"\n" + lines if self._half else lines
-            written = file.write(given)
+            written = file.write(given) or 0  # None of a pipe without room
             self._half = not given[:written].endswith(b"\n") if written else self._half
             if written < len(given):
-                raise OSError("the disk is full")
+                raise OSError("the disk is full, or nobody reads the pipe")
             self._refused = False
         except OSError as error:
             if not self._refused:
@@ -57,7 +58,9 @@ class AlertFile:
             if named is None or not os.path.samestat(named, os.fstat(self._file.fileno())):
                 self.close()
         if self._file is None:
-            self._file = self._path.open("ab", buffering=0)
+            # A pipe that nobody reads is refused (ENXIO), and would else be waited for.
+            opened = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+            self._file = os.fdopen(opened, "ab", buffering=0)
             self._half = _is_cut_short(self._path)
         return self._file
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -110,6 +110,8 @@ class Alerts:
         self._transport = transport
         self._file = AlertFile(Path(config.alert_file)) if config.alert_file else None
         self._webhook = Webhook(config.alert_webhook) if config.alert_webhook else None
+        #: Alerts that the stream has and the transport has not taken, without their times.
+        self._added: list[Alert] = []
 
     def try_file(self) -> None:
         """Open the file of alerts, where there is one: a wrong name is logged now, not at the first alert."""
@@ -117,24 +119,33 @@ class Alerts:
             self._file.append(b"")
 
     def publish(self, alerts: Sequence[Alert]) -> None:
-        """Publish alerts to every sink; on Kafka they have arrived after the transport's next flush."""
+        """Publish alerts to every sink; on Kafka they have arrived after the transport's next flush.
+
+        Where the transport takes none it is done again, maybe for hours: the stream would hold nothing else then.
+        """
         if not alerts:
             return
         coded = [(alert.cluster.encode(), alert.to_bytes()) for alert in alerts]
+        if (timeless := [replace(alert, at="") for alert in alerts]) != self._added:
+            self._add(coded)
+        self._added = timeless
+        if self._transport is not None:
+            for key, value in coded:
+                self._transport.publish(topics.ALERTS, key, value)
+        self._added = []
+        lines = b"".join(value + b"\n" for _, value in coded)
+        if self._file is not None:
+            self._file.append(lines)
+        if self._webhook is not None:
+            self._webhook.post(lines)
+
+    def _add(self, coded: Sequence[tuple[bytes, bytes]]) -> None:
         with translated():
             pipeline = self._redis.pipeline(transaction=False)
             for key, value in coded:
                 entry = {topics.FIELD_KEY: key, topics.FIELD_VALUE: value}
                 pipeline.xadd(self._stream, entry, maxlen=self._kept, approximate=True)
             pipeline.execute()
-        if self._transport is not None:
-            for key, value in coded:
-                self._transport.publish(topics.ALERTS, key, value)
-        lines = b"".join(value + b"\n" for _, value in coded)
-        if self._file is not None:
-            self._file.append(lines)
-        if self._webhook is not None:
-            self._webhook.post(lines)
 
     def since(self, at: int = 0) -> Iterator[Alert]:
         """Yield the alerts kept since a time (Unix ms), oldest first."""

@@ -24,6 +24,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Self, cast, get_args
+from urllib.parse import urlsplit
 
 from clusterd_consumer.postings.scheme import Candidates, Scheme
 from clusterd_crawler.errors import SettingError
@@ -49,6 +50,16 @@ STORE_FOLDER: Final = "appendonlydir"
 
 def _at_least(least: float) -> Any:
     return lambda value: value >= least
+
+
+def _is_web_address(text: str) -> bool:
+    """Whether alerts can be posted there: who cannot later says so with parts of what may be a token."""
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname if parts.port != 0 else None
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(host) and text.isprintable() and " " not in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,7 @@ class Config(Settings):
     alert_webhook: str = setting(
         "",
         "address to which alerts are posted as JSON lines",
-        lambda v: v == "" or v.startswith(("http://", "https://")),
+        lambda v: v == "" or _is_web_address(v),
         "http://… or https://…",
         shown_host,
     )

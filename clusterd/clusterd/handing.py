@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from clusterd_consumer.redis_connection import unable
@@ -17,6 +18,7 @@ from clusterd_consumer.worker import Batch
 from clusterd_crawler import topics
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable, WrongInput
+from clusterd_crawler.message import SkipReport
 from clusterd_crawler.urls import canonical, differ_by_parameters, parse
 from clusterd_crawler.verdict import Verdict, encode_verdict
 
@@ -39,6 +41,10 @@ AHEAD_MS: Final = 300_000
 AHEAD_INTERVAL: Final = 3600.0
 
 
+#: Something to be done, and what with.
+Step = tuple[Any, ...]
+
+
 class Handing:
     """What follows an applied batch: verdicts, alerts, evidence, skips. Faults are contained, outages are not."""
 
@@ -49,27 +55,39 @@ class Handing:
         self._tallies = report.tallies
         self._alerts = Alerts(services.redis, services.config, transport if services.config.uses_kafka() else None)
         self._alerts.try_file()
+        #: The batch in hand, and what of it is not done yet.
+        self._batch: Batch | None = None
+        self._left: deque[Step] = deque()
         #: Until when nothing is said of pages that are dated ahead.
         self._ahead_until = 0.0
 
     def __call__(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
-        """Hand on one batch."""
-        told = list(outcomes)
-        self._contained(self._recall, batch, told)
-        self._contained(self._answer, batch, told)
-        self._contained(self._alert, batch, told)
+        """Hand on one batch; where an outage kept it from that, what is left of it. Alerts are told once, however often
+        a key of the rule book is asked for that is not to be had, or on a node that is away.
+        """
+        if batch is not self._batch:
+            self._left = deque(self._steps(batch, list(outcomes), outcomes))
+            self._batch = batch
+        while self._left:
+            self._contained(*self._left[0])
+            self._left.popleft()
+        self._batch = None
+
+    def _steps(self, batch: Batch, told: list[Outcome], outcomes: Sequence[Outcome]) -> Iterator[Step]:
+        yield self._recall, batch, told
+        yield self._answer, batch, told
+        yield self._alert, batch, told
         if batch.sketches:
-            self._tell_ahead(batch)
-            self._contained(self._services.rulebook.observe, batch.sketches, outcomes)
+            yield self._tell_ahead, batch
+            yield self._services.rulebook.observe, batch.sketches, outcomes
         if batch.failures:
-            self._contained(self._services.rulebook.note_failures, batch.failures)
+            yield self._services.rulebook.note_failures, batch.failures
         if batch.redirects:
-            self._contained(self._services.rulebook.note_redirects, batch.redirects)
+            yield self._services.rulebook.note_redirects, batch.redirects
         if batch.files:
-            self._contained(self._services.rulebook.note_files, batch.files)
+            yield self._services.rulebook.note_files, batch.files
         if batch.skips:
-            self._contained(self._services.rulebook.record_skips, batch.skips)
-            self._tallies.skips += len(batch.skips)
+            yield self._record_skips, batch.skips
 
     def close(self, seconds: float = WEBHOOK_TIMEOUT) -> None:
         """Close the sinks of alerts; what waits for a web address gets so many seconds."""
@@ -126,6 +144,10 @@ class Handing:
             alerts += alerts_of(outcome, at, record.again)
         self._alerts.publish(alerts)
         self._tallies.alerts.update(alert.event for alert in alerts)
+
+    def _record_skips(self, skips: Sequence[SkipReport]) -> None:
+        self._services.rulebook.record_skips(skips)
+        self._tallies.skips += len(skips)
 
     def _contained(self, work: Callable[..., Any], *arguments: Any) -> None:
         try:

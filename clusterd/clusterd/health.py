@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import socket
 import threading
 import time
@@ -52,7 +53,8 @@ HEALTHY: Final[frozenset[State]] = frozenset({"starting", "running"})
 class Report:
     """What a daemon says of itself. Written by its threads, read by the one that beats."""
 
-    id: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
+    #: Containers that share the network of their host share its name, and in each the daemon is process 1.
+    id: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}")
     host: str = field(default_factory=socket.gethostname)
     pid: int = field(default_factory=os.getpid)
     #: ``waiting``: Kafka or the store does not answer, the work goes on when it does.

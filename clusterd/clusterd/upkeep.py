@@ -197,6 +197,7 @@ def tell_splits(services: Services) -> int:
     """Publish an alert of each split that nobody has told yet; return how many. After a crash some are told again."""
     splits = services.index.splits()
     if splits:
+        services.publisher.flush(FLUSH_TIMEOUT)  # else each attempt of an outage would add them to file and stream
         services.alerts.publish(alerts_of_splits(splits, now_ms()))
         services.publisher.flush(FLUSH_TIMEOUT)
         services.index.told(splits)

@@ -57,6 +57,9 @@ THIS_CRAWL: Final = "crawl"
 #: Of what Kafka takes for the name of a topic (249 characters) the beginning.
 TOPIC_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{0,200}")
 
+#: What is no text, though it can be made one: a folder "False", a crawl "['a', 'b']".
+NO_TEXT: Final = (bool, bytes, list, tuple, set, dict)
+
 Check = Callable[[Any], bool]
 
 
@@ -236,9 +239,11 @@ def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
         int: "a whole number",
         float: "a number",
     }.get(wanted, "text")
+    shown = declared.metadata["shown"]
     try:
         converted = _as_bool(value) if wanted is bool else _as(value, wanted)
     except (TypeError, ValueError):
+        value = value if shown is None else shown(str(value))
         raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}") from None
     if wanted in MOST and abs(converted) > MOST[wanted]:
         accepts += f", and {MOST[wanted]:,} at most"
@@ -250,15 +255,16 @@ def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
     except ValueError as error:
         right, why = False, f": {error}"
     if not right:
-        told = declared.metadata["shown"]
-        value = told(converted) if told is not None else value
+        value = value if shown is None else shown(converted)
         raise SettingError(f"{source}: {name} = {value!r} is not accepted{why}; it takes {accepts}")
     return converted
 
 
 def _as(value: Any, wanted: type) -> Any:
-    """Return the value as ``wanted``; ``true`` is no number, and 2.7 no whole one (as text ``3600.0`` is ``3600``)."""
+    """Return the value as ``wanted``; ``true`` is no number nor text, 2.7 no whole one (as text 3600.0 is ``3600``)."""
     if wanted in (int, float) and isinstance(value, bool):
+        raise ValueError(value)
+    if wanted is str and isinstance(value, NO_TEXT):
         raise ValueError(value)
     if wanted is int and isinstance(value, float) and not value.is_integer():
         raise ValueError(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import resource
 import signal
 from collections.abc import Iterator
@@ -58,6 +59,28 @@ def test_a_full_disk_is_said_once_and_leaves_lines_whole(
     assert lines[0] == b'{"at": 1}'
     assert lines[-1] == b'{"at": 6}'
     assert path.read_bytes().endswith(b"\n")
+
+
+def test_a_pipe_that_nobody_reads_holds_nobody_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The daemon waited for a reader, at its start and wherever the pipe was full."""
+    path = tmp_path / "alerts"
+    os.mkfifo(path)
+    file = AlertFile(path)
+    file.append(b"lost\n")
+    assert caplog.text.count("alerts cannot be written") == 1
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        file.append(b"1\n")
+        file.append(b"x" * (1 << 20) + b"\n")  # more than it has room for
+        file.append(b"lost, too\n")
+        assert caplog.text.count("alerts cannot be written") == 2
+        with open(reader, "rb", closefd=False) as pipe:
+            assert (pipe.readline(), pipe.read().strip(b"x")) == (b"1\n", b"")
+        file.append(b"2\n")
+        assert os.read(reader, 100) == b"\n2\n"
+    finally:
+        os.close(reader)
+        file.close()
 
 
 def test_a_line_that_a_daemon_before_left_half_written_is_ended(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ from clusterd.clusters.contract import Change, Outcome
 from clusterd.config import Config
 from clusterd_consumer.insisting import StopFlag
 from clusterd_consumer.redis_connection import connect
+from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_crawler import topics
-from clusterd_crawler.clock import now_ms
+from clusterd_crawler.clock import iso, now_ms
+from clusterd_crawler.errors import Unreachable
 
 JOINED = Outcome(
     url="http://h/a?s=1",
@@ -128,6 +132,19 @@ def test_what_is_no_alert_hides_none_behind_it(client: redis.Redis, prefix: str)
     assert [found.size for found in alerts.since()] == [0, 1]
     following = alerts.follow(0)
     assert [next(following).size, next(following).size] == [0, 1]
+
+
+def test_what_a_log_that_is_away_does_not_take_is_in_the_stream_once(client: redis.Redis, prefix: str) -> None:
+    """It is published again until the log is back: the stream held nothing else then."""
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    alerts = Alerts(client, config(prefix), KafkaTransport(f"127.0.0.1:{port}"))
+    for at in range(3):
+        with pytest.raises(Unreachable):
+            alerts.publish([replace(alert(1), at=iso(at)), replace(alert(2), at=iso(at))])
+    with pytest.raises(Unreachable):
+        alerts.publish([alert(3)])
+    assert [one.size for one in alerts.since(0)] == [1, 2, 3]
 
 
 def test_the_stream_is_bounded(client: redis.Redis, prefix: str) -> None:

@@ -26,9 +26,11 @@ from clusterd.cli.commands import run
 from clusterd.config import Config
 from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import SettingError, WrongInput
+from clusterd_crawler.rule_language.json_form import rule_to_json
 from clusterd_crawler.settings import DAEMON_ONLY, Settings
 
 from tests.clusterd.command_line import clusterd
+from tests.clusterd.made_up_rules import sid_rule
 
 
 @pytest.mark.parametrize(
@@ -303,6 +305,21 @@ def test_files_and_lists_may_begin_with_a_mark_and_the_locale_does_not_count(tmp
     urls = ["http://a.example/caf\u00e9", "http://a.example/b"]
     groups = asked("group", "-", "--policy", "near", given="\r\n".join(["\ufeff" + urls[0], urls[1]]).encode())
     assert [json.loads(line)["representative"] for line in groups] == urls
+
+
+@pytest.mark.parametrize("charset", ["ascii:strict", "latin-1"])
+def test_help_and_rules_are_printed_in_utf_8_whatever_the_terminal_speaks(tmp_path: Path, charset: str) -> None:
+    """Where it could not write an ``…`` or an ``→`` all of it was called a fault of clusterd."""
+    spoken = clusterd("pairs", "--help", folder=tmp_path, PYTHONIOENCODING=charset)
+    assert (spoken.returncode, spoken.stderr) == (0, "")
+    assert "r ≥ T" in spoken.stdout
+    rules = {"clusterd-rules": 1, "rules": [rule_to_json(sid_rule())]}
+    (tmp_path / "rules.json").write_text(json.dumps(rules))
+    clusterd("rules", "import", "rules.json", folder=tmp_path)
+    exported = clusterd("rules", "export", folder=tmp_path, PYTHONIOENCODING=charset)
+    assert (exported.returncode, exported.stderr) == (0, "")
+    assert "→ delete ?sid" in exported.stdout
+    assert json.loads(exported.stdout)["rules"][0]["host"] == "example.com"
 
 
 def test_nothing_to_bring_in_is_said(redis_url: str, prefix: str, tmp_path: Path) -> None:

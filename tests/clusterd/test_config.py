@@ -121,6 +121,15 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
         ('kafka = "kafka://a:1,b:99999"', "it takes kafka://HOST:PORT"),
         ('kafka_prefix = "a b/"', "CLUSTERD_KAFKA_PREFIX = 'a b/' is not accepted; it takes letters"),
         ("poll_timeout = 60", "it takes 0.01 to 5"),
+        (
+            'alert_webhook = "http:///alerts"',
+            r"CLUSTERD_ALERT_WEBHOOK = 'http:///alerts' is not accepted; it takes http",
+        ),
+        (
+            'alert_webhook = "http://h/a b?token"',
+            r"CLUSTERD_ALERT_WEBHOOK = 'http://h/…' is not accepted; it takes http",
+        ),
+        ('alert_webhook = "http://me:to/ken@h/"', r"= 'http://me:\*\*\*@h/' is not accepted; it takes http"),
         ("session_timeout = 10_000_000", "it takes 1 to 86400"),
         ("batch = 1\nCLUSTERD_BATCH = 2", "CLUSTERD_BATCH is given twice, in two spellings"),
     ],

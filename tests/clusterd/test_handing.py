@@ -160,6 +160,23 @@ def test_a_fault_in_the_rule_book_does_not_stop_the_stream(
         handing(batch_of(skips=[SkipReport("u", "r", "k", "v", 1)]), [])
 
 
+def test_what_an_outage_leaves_of_a_batch_is_done_and_nothing_of_it_twice(services: Services) -> None:
+    """A key of the rule book that was not to be had told everybody the alerts of the batch at each attempt."""
+    batch = batch_of(page("http://h/1", 1, range(50)), page("http://h/2", 2, range(50)))
+    outcomes = services.index.apply(batch.sketches)
+    handing = Handing(services, services.transport(), health.Report())
+    services.redis.set(log := f"{services.config.redis_prefix}rb:{{h}}:log", "another program's")
+    for _ in range(3):
+        with pytest.raises(Unreachable):
+            handing(batch, outcomes)
+    told = len(services.index.policies())
+    assert len(list(services.alerts.since())) == told
+    services.redis.delete(log)
+    handing(batch, outcomes)
+    assert {one.url for one in services.rulebook.book.evidence("h").pages} == {"http://h/1", "http://h/2"}
+    assert len(list(services.alerts.since())) == told
+
+
 def test_skips_failures_and_pages_reach_the_rule_book(services: Services) -> None:
     services.publisher.publish(topics.SKETCHES, b"u", encode(SkipReport("http://h/a?s=1", "r1", "k", "http://h/a", 3)))
     services.publisher.publish(topics.SKETCHES, b"b", encode(Failure("http://h/b", 5, 503, crawl="one")))

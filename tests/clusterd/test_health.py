@@ -49,6 +49,16 @@ def test_a_daemon_that_died_is_not_alive_for_long(services: Services, monkeypatc
     assert services.redis.scard(f"{services.config.redis_prefix}daemons") == 0
 
 
+def test_daemons_of_one_host_name_and_one_process_number_are_two(services: Services, prefix: str) -> None:
+    """As in containers on the network of their host: each told what the other did last, and took it out with it."""
+    first, second = health.Report(), health.Report(state="waiting")
+    for report in (first, second):
+        beat(services, prefix, report)
+    assert sorted(one["state"] for one in health.daemons(services.redis, prefix)) == ["starting", "waiting"]
+    health.leave(services.redis, prefix, first)
+    assert [one["id"] for one in health.daemons(services.redis, prefix)] == [second.id]
+
+
 def test_the_heart_beats_on_after_an_answer_that_it_did_not_expect(services: Services, prefix: str) -> None:
     services.redis.set(f"{prefix}daemons", "no set")
     with services.again() as beating:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import subprocess
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -60,6 +61,51 @@ def test_times_and_bytes_are_what_the_table_says(tmp_path: Path, at: date) -> No
     assert isinstance(page, RawPage)
     assert (page.url, page.body, page.content_type) == ("http://a/1", b"\xff\xfe<\0p\0", "text/html")
     assert page.fetched_at == int(datetime(2026, 1, 31, 12 * isinstance(at, datetime), tzinfo=UTC).timestamp()) * 1000
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "Of/Nobody"])
+def test_times_of_nanoseconds_as_pandas_writes_them_are_read(tmp_path: Path, zone: str | None) -> None:
+    at = pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns", zone))
+    pq.write_table(
+        pa.table({"url": ["http://a/1", "http://a/2"], "text": ["x", "y"], "fetched_at": at}), tmp_path / "0"
+    )
+    found = items(tmp_path / "0")
+    assert [page.fetched_at for page in found if isinstance(page, RawPage)] == [1_700_000_000_123, None]
+
+
+def test_a_column_of_numbers_with_gaps_is_one_of_whole_numbers(tmp_path: Path) -> None:
+    """As pandas makes one of floats of it."""
+    rows = [
+        {"url": f"http://a/{n}", "text": "x", "status": status} for n, status in enumerate((200.0, math.nan, 200.5))
+    ]
+    *found, last = items(table(tmp_path / "0", rows))
+    assert [page.status for page in found if isinstance(page, RawPage)] == [200, 200]
+    assert last == Broken(f"{tmp_path / '0'}:3", "status is 200.5; it takes an HTTP status such as 200")
+
+
+def test_so_is_one_in_json_lines(tmp_path: Path) -> None:
+    file = tmp_path / "pages.jsonl"
+    file.write_text('{"url": "http://a/1", "text": "x", "status": 200.0, "id": 7.0, "sweep": 2025.0}\n')
+    (page,) = items(file)
+    assert isinstance(page, RawPage)
+    assert (page.status, page.id, page.sweep) == (200, 7, "2025")
+    assert isinstance(page.id, int)
+
+
+def test_what_python_has_no_value_for_costs_its_own_row_only(tmp_path: Path) -> None:
+    """A row with bytes that are no UTF-8, or a time beyond all years, cost the rest of the file."""
+    texts = pa.Array.from_buffers(pa.string(), 3, pa.array([b"good", b"\xff\xfe", b"good"]).buffers())
+    times = pa.array([0, 10**12, None], pa.timestamp("s"))
+    urls = [f"http://a/{n}" for n in range(3)]
+    pq.write_table(pa.table({"url": urls, "html": texts, "fetched_at": times}), tmp_path / "0")
+    first, second, third = items(tmp_path / "0")
+    assert isinstance(first, RawPage)
+    assert isinstance(second, Broken)
+    assert (second.where, second.ends) == (f"{tmp_path / '0'}:2", False)
+    assert isinstance(third, RawPage)
+    pq.write_table(pa.table({"url": urls, "html": texts}), tmp_path / "1")
+    bodies = [(page.body or b"").decode() for page in items(tmp_path / "1") if isinstance(page, RawPage)]
+    assert bodies == ["good", "\ufffd\ufffd", "good"]
 
 
 def test_a_broken_row_is_named_and_a_broken_file_ends_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from clusterd.clusters.redis import retention
 from clusterd.config import Config
 from clusterd.health import Report
 from clusterd.services import open_services
-from clusterd.upkeep import Upkeep
+from clusterd.upkeep import Upkeep, tell_splits
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
 
+from tests.contract.index_world import page
 from tests.flow.daemons import made_up_crawl
+from tests.services.kafka_broker import KafkaBroker
 
 
 def test_a_long_round_of_retention_gives_way_to_settling_and_goes_on(
@@ -36,3 +41,36 @@ def test_a_long_round_of_retention_gives_way_to_settling_and_goes_on(
             held.append(services.index.counts()["versions"])
         assert held[-1] == documents
         assert len(settled) == len(held) - 1 > 3, "each of several rounds settles, too"
+
+
+@pytest.mark.kafka
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see own_broker
+def test_a_split_is_told_once_more_after_an_outage_and_not_again_and_again_during_it(
+    own_broker: KafkaBroker, redis_url: str, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream and the file of alerts got it every ten seconds for as long as Kafka was away."""
+    monkeypatch.setattr("clusterd.upkeep.FLUSH_TIMEOUT", 0.5)
+    file = tmp_path / "alerts.jsonl"
+    own_broker.start()
+    config = Config(redis=redis_url, redis_prefix=prefix, kafka=own_broker.bootstrap, alert_file=str(file))
+    with open_services(config) as services:
+        services.publisher.publish(topics.ALERTS, b"", b"{}")
+        services.publisher.flush(10)
+        bridge = [*range(100), *range(1000, 1100)]
+        ends = [page("http://a/", 1, range(100)), page("http://c/", 1, range(1000, 1100))]
+        services.index.apply([*ends, page("http://b/", 1, bridge)])
+        services.index.apply([page("http://b/", 2, range(7000, 7100))])
+        while services.index.settle():
+            pass
+        splits = len(services.index.splits())
+        assert splits
+        own_broker.kill()
+        for _ in range(3):
+            with pytest.raises(Unreachable):
+                tell_splits(services)
+        assert len(file.read_bytes().splitlines()) == len(list(services.alerts.since())) == splits
+        own_broker.start()
+        monkeypatch.setattr("clusterd.upkeep.FLUSH_TIMEOUT", 30.0)
+        assert tell_splits(services) == splits
+        assert tell_splits(services) == 0
+        assert len(file.read_bytes().splitlines()) == 2 * splits

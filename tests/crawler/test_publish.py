@@ -355,6 +355,8 @@ def test_nor_is_an_option_that_does_not_exist() -> None:
         ("https://hooks.example/services/T0/B0/token", "https://hooks.example/…"),
         ("ftp://who:secret@h/?token=a", "ftp://who:***@h/…"),
         ("who:secret@h/alerts", "who:***@h/…"),
+        ("https://token@h/alerts", "https://***@h/…"),
+        ("token@h", "***@h"),
     ],
 )
 def test_of_a_web_address_the_host_is_logged(url: str, logged: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +41,28 @@ def test_seconds_may_be_any_number(given: Any, seconds: float) -> None:
 def test_what_is_no_time_is_refused(given: Any) -> None:
     with pytest.raises(SettingError, match=r"CLUSTERD_SKIP_WITHIN = .* it takes crawl, or a number of seconds"):
         Settings.from_crawl({"CLUSTERD_SKIP_WITHIN": given}, {})
+
+
+@pytest.mark.parametrize("given", [False, True, ["a", "b"], ("a",), b"a", {"a": 1}, {"a"}])
+@pytest.mark.parametrize("name", ["SPOOL", "DATA", "CRAWL_ID", "SWEEP", "REDIS_PREFIX"])
+def test_what_is_no_text_is_refused(name: str, given: Any) -> None:
+    """It was made one: a spool in the folder "False", one crawl of all that were given a list."""
+    with pytest.raises(SettingError, match=rf"CLUSTERD_{name} = .* is not accepted; it takes (text|a folder)$"):
+        Settings.from_crawl({f"CLUSTERD_{name}": given}, {})
+
+
+@pytest.mark.parametrize(("name", "url"), [("REDIS", "redis://me:secret@h"), ("KAFKA", "kafka://me:secret@h:1")])
+def test_addresses_in_a_list_are_refused_and_no_password_is_told(name: str, url: str) -> None:
+    with pytest.raises(SettingError, match=f"CLUSTERD_{name} = .* is not accepted; it takes ") as raised:
+        Settings.from_crawl({f"CLUSTERD_{name}": [url, url]}, {})
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"), [(Path("/a"), "/a"), (date(2026, 1, 31), "2026-01-31"), (2026, "2026"), (2026.0, "2026")]
+)
+def test_what_has_a_text_is_one(given: Any, text: str) -> None:
+    assert Settings.from_crawl({"CLUSTERD_SWEEP": given}, {}).sweep == text
 
 
 @pytest.mark.parametrize(

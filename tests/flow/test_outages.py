@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -176,7 +175,8 @@ def test_a_redis_that_is_full_is_waited_for_and_said_and_still_asked(tmp_path: P
         assert "Redis is full" in group.said()
         process.kill()
         process.wait()
-        health.leave(services.redis, "clusterd:", health.Report(id=f"{socket.gethostname()}-{process.pid}"))
+        (left,) = health.daemons(services.redis, "clusterd:")
+        health.leave(services.redis, "clusterd:", health.Report(id=left["id"]))
         asked = subprocess.run(
             [sys.executable, "-m", "clusterd", "clusters", "--policy", "identical", "--redis", url, "--json"],
             capture_output=True,

@@ -27,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _open_what_is_closed()
     if isinstance(sys.stdin, io.TextIOWrapper):  # UTF-8 whatever the locale, as files are
         sys.stdin.reconfigure(encoding="utf-8-sig", errors="surrogateescape")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # so is what is printed: JSON, tables, and the help, which has an "…"
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

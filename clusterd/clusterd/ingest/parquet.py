@@ -1,20 +1,27 @@
 """Tables in Parquet, as datatrove, Hugging Face and Common Crawl have them: a row says what `rows` reads.
 
 Only the columns that mean something are read, some rows at a time. A column of times is one of ISO 8601 here.
+
+No value costs more than its row: what Python has no time for (nanoseconds, as pandas writes them; years beyond 9999)
+Arrow makes text of, and what is no UTF-8 in a column of texts is replaced, as few writers look at it. pandas turns a
+column of numbers with gaps into one of floats, in which ``nan`` is a gap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import date
 from importlib.util import find_spec
+from math import isnan
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clusterd_crawler.errors import ClusterdError
 
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage
 from clusterd.ingest.rows import page_of
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 #: What a row says, by the names of columns; what lies in another has a dot in its name.
 COLUMNS: Final = (
@@ -40,7 +47,7 @@ def read_parquet(path: str, progress: Callable[[int], None] | None = None) -> It
             if progress is not None:
                 progress(size * number // of_all)
             try:
-                yield page_of({name: _said(name, value) for name, value in row.items()}, f"{path}:{number}")
+                yield page_of(row, f"{path}:{number}")
             except BrokenRecord as error:
                 yield Broken(f"{path}:{number}", str(error))
     except (OSError, ValueError, NotImplementedError, MemoryError) as error:  # pyarrow's errors are of these kinds
@@ -56,12 +63,40 @@ def _rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         known = {column.path for column in file.schema}
         columns = [name for name in COLUMNS if name in known]
         for batch in file.iter_batches(batch_size=ROWS, columns=columns):
-            for row in batch.to_pylist():
-                yield file.metadata.num_rows, row
+            for row in _readable(batch).to_pylist():
+                yield file.metadata.num_rows, {name: _said(name, value) for name, value in row.items()}
+
+
+def _readable(batch: RecordBatch) -> RecordBatch:
+    """Return rows of which Python has every value."""
+    from pyarrow import string, timestamp, types
+
+    for n, field in enumerate(batch.schema):
+        column = batch.column(n)
+        if types.is_timestamp(field.type):  # without its zone these are of UTC
+            column = column.cast(timestamp("ms"), safe=False).cast(string())
+        elif types.is_date(field.type):
+            column = column.cast(string())
+        elif types.is_string(field.type) or types.is_large_string(field.type):
+            column = _text(column)
+        batch = batch.set_column(n, field.name, column)
+    return batch
+
+
+def _text(column: Any) -> Any:
+    """Return a column of texts, of which each is one."""
+    from pyarrow import ArrowInvalid, array, large_binary
+
+    try:
+        column.validate(full=True)
+    except ArrowInvalid:
+        values = column.cast(large_binary()).to_pylist()
+        return array([None if value is None else value.decode("utf-8", "replace") for value in values])
+    return column
 
 
 def _said(name: str, value: Any) -> Any:
     """Return a value as JSON would have it: bytes are UTF-8, but those of a page."""
     if isinstance(value, bytes) and name != "html":
         return value.decode("utf-8", "replace")
-    return value.isoformat() if isinstance(value, date) else value  # (a time is a date, too)
+    return None if isinstance(value, float) and isnan(value) else value

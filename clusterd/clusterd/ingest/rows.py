@@ -59,13 +59,19 @@ def _content(row: dict[str, Any]) -> tuple[bytes | None, str | None, str]:
 def _text(row: dict[str, Any], name: str) -> str:
     value = row.get(name)
     if name == "sweep" and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return str(value)
+        return str(_whole(value))
     if not isinstance(value, str):
         raise BrokenRecord(f"{name} is missing" if value is None else f"{name} is not text: {str(value)[:60]!r}")
     return value
 
 
-def _id(value: Any) -> str | int | None:
+def _whole(value: Any) -> Any:
+    """Return a whole number as one: where a column of them has gaps, pandas writes ``200.0``."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _id(given: Any) -> str | int | None:
+    value = _whole(given)
     if value == "":  # a column that this row leaves open
         return None
     if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
@@ -73,7 +79,8 @@ def _id(value: Any) -> str | int | None:
     raise BrokenRecord(f"id is {str(value)[:60]!r}; it takes text or a whole number")
 
 
-def _status(value: Any) -> int:
+def _status(given: Any) -> int:
+    value = _whole(given)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1000:
         return value
     raise BrokenRecord(f"status is {value!r}; it takes an HTTP status such as 200")

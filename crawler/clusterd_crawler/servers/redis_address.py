@@ -22,6 +22,8 @@ _PASSWORD: Final = re.compile(r"(:(?!//)|[?&]\w*password=)(?:(?<=:).*(?=@)|(?<==
 _PROTOCOL: Final = re.compile(r"(?<=[?&])protocol=[^&]*&?")
 #: Scheme and host of a URL, and what follows them.
 _AFTER_HOST: Final = re.compile(r"^((?:[a-z]+://)?+[^/?#]+)[/?#].+", re.DOTALL | re.IGNORECASE)
+#: What stands alone before the ``@`` of a web address: often a token.
+_USER_ALONE: Final = re.compile(r"(^|//)[^/?#:@]+(?=@)")
 #: Ports of servers and of sentinels, where none is named.
 SERVER_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
@@ -88,8 +90,8 @@ def shown(url: str) -> str:
 
 
 def shown_host(url: str) -> str:
-    """Return a web address as it may be logged: without its password, nor what follows the host, often a token."""
-    return _AFTER_HOST.sub(r"\1/…", shown(url))
+    """Return a web address as it may be logged: without its password, nor a token in its place or behind the host."""
+    return _AFTER_HOST.sub(r"\1/…", _USER_ALONE.sub(r"\1***", shown(url)))
 
 
 def _split(url: str) -> SplitResult:

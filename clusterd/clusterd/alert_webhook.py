@@ -11,9 +11,10 @@ from base64 import b64encode
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
+from string import printable
 from typing import Any, Final
 from urllib.error import HTTPError
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from clusterd_consumer.insisting import FIRST_PAUSE, LONGEST_PAUSE
 from clusterd_crawler.servers.redis_address import shown_host
@@ -169,7 +170,9 @@ def _target_of(address: str) -> tuple[str, dict[str, str]]:
         parts = urlsplit(address)
     except ValueError:  # said of each post
         return address, headers
-    user, at, host = parts.netloc.rpartition("@")
+    said, at, host = parts.netloc.rpartition("@")
     if at:
-        headers["Authorization"] = "Basic " + b64encode(unquote(user).encode()).decode()
-    return urlunsplit(parts._replace(netloc=host)), headers
+        user, _, password = map(unquote, said.partition(":"))  # the colon is sent where there is no password, too
+        headers["Authorization"] = "Basic " + b64encode(f"{user}:{password}".encode()).decode()
+    path, query = quote(parts.path, safe=printable), quote(parts.query, safe=printable)  # only what is not ASCII
+    return urlunsplit(parts._replace(netloc=host, path=path, query=query)), headers

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from clusterd_consumer.postings.scheme import Candidates, Scheme
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.rules import Identity
-from clusterd_crawler.servers.redis_address import shown_host
+from clusterd_crawler.servers.redis_address import may_be_host, shown_host
 from clusterd_crawler.settings import PREFIX, Settings, ours, setting
 from clusterd_crawler.topics import GROUP
 
@@ -57,6 +57,7 @@ def _is_web_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
         host = parts.hostname if parts.port != 0 else None
+        may_be_host(host or "")
     except ValueError:
         return False
     return parts.scheme in {"http", "https"} and bool(host) and text.isprintable() and " " not in text

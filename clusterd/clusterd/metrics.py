@@ -119,10 +119,9 @@ def serve_metrics(host: str, port: int, report: Report) -> None:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         server_class = type("Server", (ThreadingWSGIServer,), {"address_family": family})
         server: WSGIServer = make_server(str(address[0]), port, answer, server_class, _Unlogged)
-    except OSError as error:
-        raise ClusterdError(
-            f"metrics_port {port} of {host} cannot be served: {error.strerror}; name another"
-        ) from error
+    except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
+        why = error.strerror if isinstance(error, OSError) else "no host has such a name"
+        raise ClusterdError(f"metrics_port {port} of {host} cannot be served: {why}; name another") from error
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
 
 

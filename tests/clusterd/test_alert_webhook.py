@@ -68,19 +68,22 @@ def address(answer: Callable[[BaseHTTPRequestHandler, bytes], Answer], port: int
 def test_an_address_gets_alerts_as_json_lines(client: redis.Redis, prefix: str) -> None:
     received: list[bytes] = []
     users: list[str | None] = []
+    paths: list[str] = []
 
     def take(request: BaseHTTPRequestHandler, body: bytes) -> Answer:
         users.append(request.headers["Authorization"])
+        paths.append(request.path)
         received.append(body)
         return 204, {}
 
     with address(take) as where:
-        for user in ("", "who:s3%40cret@"):
-            alerts = Alerts(client, Config(redis_prefix=prefix, alert_webhook=f"http://{user}{where}/"))
+        for user, path in (("", "/"), ("who:s3%40cret@", "/a%20b?c=d"), ("token@", "/ü?é")):
+            alerts = Alerts(client, Config(redis_prefix=prefix, alert_webhook=f"http://{user}{where}{path}"))
             alerts.publish([alert(1), alert(2)])
             alerts.close()
-    assert [json.loads(line)["size"] for line in b"".join(received).splitlines()] == [1, 2, 1, 2]
-    assert users == [None, "Basic " + b64encode(b"who:s3@cret").decode()]
+    assert [json.loads(line)["size"] for line in b"".join(received).splitlines()] == [1, 2] * 3
+    assert users == [None, *("Basic " + b64encode(user).decode() for user in (b"who:s3@cret", b"token:"))]
+    assert paths == ["/", "/a%20b?c=d", "/%C3%BC?%C3%A9"]
 
 
 def test_an_address_that_does_not_answer_is_counted_not_waited_for(

@@ -121,6 +121,7 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
         ('kafka = "kafka://a:1,b:99999"', "it takes kafka://HOST:PORT"),
         ('kafka_prefix = "a b/"', "CLUSTERD_KAFKA_PREFIX = 'a b/' is not accepted; it takes letters"),
         ("poll_timeout = 60", "it takes 0.01 to 5"),
+        ('alert_webhook = "http://.example/"', r"CLUSTERD_ALERT_WEBHOOK = 'http://.example/' is not accepted"),
         (
             'alert_webhook = "http:///alerts"',
             r"CLUSTERD_ALERT_WEBHOOK = 'http:///alerts' is not accepted; it takes http",

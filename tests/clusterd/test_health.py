@@ -27,6 +27,7 @@ from clusterd.tallies import Waits
 from clusterd.upkeep import Upkeep
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_crawler.clock import iso, now_ms
+from clusterd_crawler.errors import ClusterdError
 
 from clusterd import health
 from tests.flow.daemons import Daemons, made_up_crawl, until, wait_until_done
@@ -57,6 +58,12 @@ def test_daemons_of_one_host_name_and_one_process_number_are_two(services: Servi
     assert sorted(one["state"] for one in health.daemons(services.redis, prefix)) == ["starting", "waiting"]
     health.leave(services.redis, prefix, first)
     assert [one["id"] for one in health.daemons(services.redis, prefix)] == [second.id]
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70, "nowhere.invalid"])
+def test_metrics_on_no_host_are_refused_in_one_line(host: str) -> None:
+    with pytest.raises(ClusterdError, match=f"^metrics_port 9 of {host} cannot be served: .*; name another$"):
+        serve_metrics(host, 9, health.Report())
 
 
 def test_the_heart_beats_on_after_an_answer_that_it_did_not_expect(services: Services, prefix: str) -> None:

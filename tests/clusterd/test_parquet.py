@@ -73,6 +73,12 @@ def test_times_of_nanoseconds_as_pandas_writes_them_are_read(tmp_path: Path, zon
     assert [page.fetched_at for page in found if isinstance(page, RawPage)] == [1_700_000_000_123, None]
 
 
+def test_an_address_in_metadata_may_be_bytes_as_elsewhere(tmp_path: Path) -> None:
+    (page,) = items(table(tmp_path / "0", [{"text": "x", "metadata": {"url": b"http://a/1"}}]))
+    assert isinstance(page, RawPage)
+    assert page.url == "http://a/1"
+
+
 def test_a_column_of_numbers_with_gaps_is_one_of_whole_numbers(tmp_path: Path) -> None:
     """As pandas makes one of floats of it."""
     rows = [

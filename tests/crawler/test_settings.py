@@ -85,6 +85,7 @@ def test_addresses_of_redis(url: str) -> None:
             "an address begins with redis://, rediss://",
         ),
         (("redis://h:port", "redis://h:6379,g:6379", "redis://[h/1", "redis+cluster://[h"), "a server is HOST:PORT"),
+        (("redis://.example", "redis+cluster://a..b:1", "redis+sentinel://h,.b/x"), "a server is HOST:PORT"),
         (("redis+cluster://h,", "redis+cluster://h:99999", "redis+sentinel:///pages"), "a server is HOST:PORT"),
         (("redis://me:se/cret@h", "redis+cluster://me:se/cret@h", "redis://me:se\u2100cret@h"), "is percent-encoded"),
         (("redis://h/pages", "redis+sentinel://h/pages/three", "redis://h:1/cret@g"), "a database is a number;"),

@@ -99,4 +99,6 @@ def _said(name: str, value: Any) -> Any:
     """Return a value as JSON would have it: bytes are UTF-8, but those of a page."""
     if isinstance(value, bytes) and name != "html":
         return value.decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {inside: _said(inside, one) for inside, one in value.items()}
     return None if isinstance(value, float) and isnan(value) else value

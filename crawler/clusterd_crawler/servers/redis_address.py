@@ -79,6 +79,15 @@ def read(url: str) -> Address:
     return Address("sentinel", _plain(parts, scheme, user + at, _number(database)), sentinels, unquote(service))
 
 
+def may_be_host(name: str) -> None:
+    """Raise `ValueError` where no host has a name: of one with an empty label (``.example``) clients say nothing more.
+
+    >>> may_be_host("bücher.example"), may_be_host("::1"), may_be_host("h.")
+    (None, None, None)
+    """
+    name.encode("idna")
+
+
 def is_cluster(url: str) -> bool:
     """Whether it is an address of a cluster."""
     return url.startswith(("redis+cluster://", "rediss+cluster://"))
@@ -103,6 +112,7 @@ def _split(url: str) -> SplitResult:
 
 def _port(parts: SplitResult) -> int | None:
     try:
+        may_be_host(parts.hostname or "")
         return parts.port
     except ValueError:
         raise ValueError(_NO_SERVER) from None

@@ -55,6 +55,8 @@ PASSES: Final = 2
 #: Most parts of a site for which an edit becomes a rule: each takes a pass over all pages to be found, and
 #: every URL of the host is compared with each.
 PARTS: Final = 64
+#: Most of the latest strikes against rules that are forgotten where their crawl takes a page back.
+STRUCK: Final = 500
 #: Pairs of URLs that a rule carries as evidence.
 EVIDENCE_PAIRS: Final = 6
 
@@ -76,6 +78,8 @@ class Learner:
         self._duplicates = 0
         self._learned_at = 0
         self._urgent = False
+        #: Crawl and URL of pages that contradicted a rule, with that and the page that they were fetched instead of.
+        self._struck: dict[tuple[str, str], tuple[str, str]] = {}
         self._retired: set[str] = set()
         self._pinned: dict[str, Rule] = {}
 
@@ -89,6 +93,7 @@ class Learner:
             if page.state == "failed":
                 self.evidence.take_back(url, page.crawl)
                 self.names.take_back(url, page.crawl)
+                self._uncount_strikes(url, page.crawl)
                 continue
             taken = parse(url)
             row = self.evidence.add(url, page.content, taken, page.crawl)
@@ -100,6 +105,18 @@ class Learner:
             if page.explored:
                 agrees = not new or page.repeats or self._shows_what_was_known(page)
                 self._urgent |= self.watch.explored(page.explored, agrees) or not agrees
+                if not agrees:
+                    self._struck[page.crawl, url] = page.explored, page.instead_of
+                    if len(self._struck) > STRUCK:
+                        del self._struck[next(iter(self._struck))]
+
+    def _uncount_strikes(self, url: str, crawl: str) -> None:
+        """Forget the strikes of a page that its crawl takes back, and of those that were judged by it."""
+        for at, (rule, instead_of) in tuple(self._struck.items()) if self._struck else ():
+            if at[0] == crawl and url in {at[1], instead_of}:
+                del self._struck[at]
+                self.watch.uncount(rule)
+                self._urgent = True
 
     def _observe_names(self, url: str, page: Page, taken: Url) -> None:
         self.names.observe(url, page.content, page.names, taken, page.crawl)

@@ -69,6 +69,15 @@ class Watch:
         record[not agreed] += 1
         return not agreed and self.failed(known)
 
+    def uncount(self, rule: str) -> None:
+        """Forget one page that contradicted a rule: its crawl has taken it back, or what it was judged by."""
+        known = self.signatures.get(rule, ())
+        record = self.records.get(known)
+        if record is not None and record[1]:
+            record[1] -= 1
+            if not self.failed(known):
+                self.barred.pop(known, None)
+
     def failed(self, known: Signature) -> bool:
         """Whether too many pages contradict."""
         agreed, contradicted = self.records.get(known, (0, 0))

@@ -159,3 +159,26 @@ def test_what_the_crawl_has_taken_back_is_no_family() -> None:
     learner.observe(Page(url, wall, crawl="one", state="failed") for url in urls)
     learner.learn(2)
     assert not learner.rules
+
+
+def crawled(learner: Learner, crawl: str, pages: int, content: Callable[[str, str, int], int]) -> None:
+    """Let a crawl fetch so many pages of each combination, of ``id``s that no other has met."""
+    urls = [(path.replace("id=page", f"id={crawl}"), shown) for path, shown in media(pages, content)]
+    learner.observe(Page(f"http://h.com{path}", shown, crawl=crawl) for path, shown in urls)
+    learner.learn(1)
+
+
+def test_what_a_combination_shows_may_change_from_crawl_to_crawl() -> None:
+    learner = Learner("h.com")
+    crawled(learner, "one", 6, by_combination)
+    (before,) = learner.rules
+    for crawl, changed in (("two", 100), ("three", 200)):
+        crawled(learner, crawl, 1, lambda *page, changed=changed: changed + by_combination(*page))  # type: ignore[misc]
+        assert [rule.transformation for rule in learner.rules] == [before.transformation]
+
+
+def test_what_differs_in_a_later_crawl_counts() -> None:
+    learner = Learner("h.com")
+    crawled(learner, "one", 6, by_combination)
+    crawled(learner, "two", 3, lambda space, tab, number: 100 + number)
+    assert not learner.rules

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clusterd.learning.contract import Page
 from clusterd.learning.families.value_forms import EACH
 from clusterd.learning.learner import Learner
@@ -81,3 +83,16 @@ def test_no_family_is_told_where_it_would_take_in_pages_that_differ() -> None:
     assert known(learned_of("rt.example", pages), "new999x")
     pages += [(f"{HOST}/Results.html?Query=newest-{n}", 100 + n) for n in range(12)]
     assert not known(learned_of("rt.example", pages), "newest-1")
+
+
+def test_the_page_of_all_forms_may_change_from_crawl_to_crawl() -> None:
+    learner = Learner("rt.example")
+    values = [f"{WORDS[n % 3]}%20{n}" for n in range(160)]
+    pages = [Page(f"{HOST}/Results.html?Query={value}", 7, crawl="one") for value in values]
+    learner.observe(pages[:150])
+    learner.learn(1)
+    before = {rule.id for rule in learner.rules}
+    assert len(before) == len(WORDS)
+    learner.observe(replace(page, content=8, crawl="two") for page in pages[150:])
+    learner.learn(2)
+    assert {rule.id for rule in learner.rules} == before

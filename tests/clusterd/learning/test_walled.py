@@ -11,6 +11,7 @@ from clusterd.learning.learner import Learner
 from clusterd.learning.rulebook.arrivals import Arrivals
 from clusterd.learning.rulebook.met import cut_contents
 from clusterd.learning.rulebook.recall import ROWS, Recall
+from clusterd.learning.watch import STRIKES
 from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.skipping.rows import GAP
 
@@ -154,3 +155,22 @@ def test_a_rule_by_names_that_a_wall_has_ended_comes_back() -> None:
     learner.observe(replace(post, state="failed") for post in posts[70:])
     learner.learn(2)
     assert [rule.name for rule in learner.rules if rule.kind == "name"] == ["anchor"]
+
+
+@pytest.mark.parametrize("gone", ["trials", "known pages"])
+def test_trials_that_were_taken_back_retire_no_rule_with_later_ones(recall: Recall, gone: str) -> None:
+    pages = crawled()[: 2 * ARTICLES]
+    recall.show(pages)
+    assert rules(recall) == ["delete ?sid"]
+    assert isinstance(recall.learner, Learner)
+    watched = [page for page in pages if "sid" not in page.url][:STRIKES]
+    # Each shows another text, as a captcha with a number does, and none of the host was taken back before …
+    trials = [replace(page, explored=recall.learner.rules[0].id) for page in trials_of(watched)]
+    recall.show(trials[:-1])
+    back = trials[:-1] if gone == "trials" else watched[:-1]
+    recall.show([replace(page, state="failed", fetched_at=9_500, explored="", instead_of="") for page in back])
+    # … and one that differs after that is the first.
+    recall.show([replace(trials[-1], fetched_at=20_000), Page(f"{H}/later", 1, fetched_at=60_000, crawl="one")])
+    assert recall.learner.watch.records
+    assert recall.failing() == {}
+    assert rules(recall) == ["delete ?sid"]

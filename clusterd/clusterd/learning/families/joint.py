@@ -12,6 +12,9 @@ Nor may one content make most of the trials, as a list that is empty for nearly 
 than `OF_ONE` are counted, so that several contents speak. More is asked of what one page answers alone (`ALONE`),
 unless it is a wall: what a page without the parameter, or of another path, shows too is a log-in form or an error.
 
+Pages are compared that one crawl was the last to see (`evidence.crawls`): what a combination shows may change from one
+crawl to the next, of which the page of before is not fetched again.
+
 Cost: a sort of the form's rows, and a pass over its combinations for each of its few-valued parameters.
 """
 
@@ -55,13 +58,10 @@ class _Combinations:
 
     #: One column for each combination: its value of each parameter.
     values: Rows
+    pages: Rows
     #: Trials that agree and that do not.
     agreed: Rows
     differed: Rows
-
-    @property
-    def pages(self) -> Rows:
-        return self.agreed + self.differed + 1
 
 
 def joint(
@@ -80,12 +80,13 @@ def joint(
     stacked = np.stack([values[key][firsts] for key in few])
     combinations, which = np.unique(stacked, axis=1, return_inverse=True)
     which = which.ravel()
-    found = _judged(combinations, which, snapshot.content[rows[firsts]])
+    group = _of_one_crawl(snapshot, rows[firsts], which)
+    found = _judged(combinations, which, group, snapshot.content[rows[firsts]])
     chosen = _clean(found)
     if chosen is None or int(found.agreed[chosen].sum()) < TRIALS:
         return None
     kept = firsts[chosen[which]]
-    group = (np.cumsum(chosen) - 1)[which[chosen[which]]]
+    group = np.unique(group[chosen[which]], return_inverse=True)[1].ravel()
     agreed = int(found.agreed[chosen].sum())
     shown = snapshot.content[rows[kept]]
     if agreed < ALONE and _units(shown, group) < TRIALS and not _are_walls(snapshot, rows, shown, dropped):
@@ -118,14 +119,25 @@ def _are_walls(snapshot: Snapshot, rows: Rows, shown: Rows, dropped: tuple[Colum
     return bool((elsewhere[distinct(shown)] > 0).all())
 
 
-def _judged(combinations: Rows, which: Rows, shown: Rows) -> _Combinations:
-    """Judge every combination: its pages agree with the content that most of them show."""
+def _of_one_crawl(snapshot: Snapshot, rows: Rows, which: Rows) -> Rows:
+    """Return for each of these rows a number for its combination, and the crawl that was the last to see it."""
+    if snapshot.seen is None:
+        return which
+    crawls = np.array([number.bit_length() for number in snapshot.seen[rows].tolist()], np.int64)
+    return np.unique(np.stack([which, crawls]), axis=1, return_inverse=True)[1].ravel()
+
+
+def _judged(combinations: Rows, which: Rows, group: Rows, shown: Rows) -> _Combinations:
+    """Judge every combination: its pages of one group agree with the content that most of them show."""
     size = int(shown.max()) + 1
-    pairs, counts = np.unique(which * size + shown, return_counts=True)
-    pages = np.bincount(which)
+    pairs, counts = np.unique(group * size + shown, return_counts=True)
+    pages = np.bincount(group)
     most = np.zeros(len(pages), np.int64)
     np.maximum.at(most, pairs // size, counts)
-    return _Combinations(combinations, most - 1, pages - most)
+    of = np.zeros(len(pages), np.int64)
+    of[group] = which
+    agreed, differed = (np.bincount(of, weights=trials).astype(np.int64) for trials in (most - 1, pages - most))
+    return _Combinations(combinations, np.bincount(which), agreed, differed)
 
 
 def _clean(found: _Combinations) -> Flags | None:

@@ -61,7 +61,11 @@ def of_clean_forms(snapshot: Snapshot, members: Rows, dropped: Iterable[ColumnKe
             continue
         form = np.unique(words, return_inverse=True)[1][which.ravel()]
         shown = snapshot.content[members]
-        differs = np.bincount(form, weights=shown != np.bincount(shown).argmax())
+        other = shown != np.bincount(shown).argmax()
+        if snapshot.seen is not None:  # of what no crawl has seen beside that page nothing is known
+            seen = snapshot.seen[members]
+            other &= (seen & np.bitwise_or.reduce(seen[~other])) != 0
+        differs = np.bincount(form, weights=other)
         members = members[((differs == 0) & (np.bincount(form) >= EACH))[form]]
     return members
 

@@ -365,3 +365,17 @@ def test_a_store_that_is_gone_is_unreachable(redis_url: str) -> None:
     with pytest.raises(Unreachable):
         gone.changed()
     client.close()
+
+
+def test_rules_of_a_host_that_cannot_be_read_hide_no_others(book: RuleBook, caplog: pytest.LogCaptureFixture) -> None:
+    """As of a later version: `rules list` and `status` ended with them."""
+    empty = HostRules.empty(HOST)
+    later = replace(rule("later", host="b.example"), identity="of a later version")  # type: ignore[arg-type]
+    for host, one in (
+        ("a.example", rule("r1", "a.example")),
+        ("b.example", later),
+        ("c.example", rule("r2", "c.example")),
+    ):
+        book.save(state(1, one, host=host), empty)
+    assert [entry.rule.id for entry in book.entries(["a.example", "b.example", "c.example"])] == ["r1", "r2"]
+    assert "the rules of b.example are passed over: " in caplog.text

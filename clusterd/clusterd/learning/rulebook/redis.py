@@ -24,7 +24,8 @@ client library's time; so do the functions (`lua`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from hashlib import blake2b
 from importlib.resources import files
@@ -36,7 +37,7 @@ from clusterd_consumer.insisting import Insist, once
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_consumer.redis_scripts import READS, Calls, Library, Script, command
 from clusterd_crawler.clock import now_ms
-from clusterd_crawler.errors import MessageError
+from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.message import SkipReport, decode, encode
 from clusterd_crawler.rules import RuleSet
 
@@ -249,9 +250,10 @@ class RuleBook:
     def entries(self, hosts: Sequence[str]) -> Iterator[Entry]:
         """Yield every entry of these hosts, host by host, many hosts in a round trip."""
         for start in range(0, len(hosts), HOSTS):
-            for packed in self._of_books(hosts[start : start + HOSTS], "entries"):
+            some = hosts[start : start + HOSTS]
+            for host, packed in zip(some, self._of_books(some, "entries"), strict=True):
                 if packed is not None:
-                    yield from entries_from_bytes(packed).values()
+                    yield from _entries(host, packed)
 
     @_asked
     def version(self, host: str) -> int:
@@ -370,6 +372,15 @@ class RuleBook:
         """Return the number of skips by rule since the beginning; no bound ever drops one."""
         counts = self._client.hscan_iter(self._skip_key("counts"), count=PAGE)
         return {rule.decode(): int(count) for rule, count in counts}
+
+
+def _entries(host: str, packed: bytes) -> Iterable[Entry]:
+    """Return a host's entries, none of those that cannot be read, as of a later version: nobody else's are lost."""
+    try:
+        return entries_from_bytes(packed).values()
+    except (WrongInput, ValueError, zlib.error) as error:
+        log.error("the rules of %s are passed over: %s", host, error)
+        return ()
 
 
 def _readable(host: str, block: bytes) -> Sequence[Page]:

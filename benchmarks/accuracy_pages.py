@@ -66,7 +66,7 @@ def main_text(row: Row) -> str:
 
 def full(document: str, w: int = TEXT.w) -> Values:
     """All distinct shingles of a text: the exact set, by 40-bit fingerprints."""
-    hashes, _ = hash_text(document, marked=False)
+    hashes = hash_text(document)
     return np.unique(fingerprints(hashes, w)) if len(hashes) else np.empty(0, np.uint64)
 
 
@@ -76,7 +76,7 @@ def exact_of(a: Values, b: Values) -> Estimate:
 
 
 def sketched(document: str, profile: Profile) -> StreamSketch:
-    return sketch_hashes(hash_text(document, marked=False)[0], profile)
+    return sketch_hashes(hash_text(document), profile)
 
 
 # --- pairs against exact Jaccard

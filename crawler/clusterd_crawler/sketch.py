@@ -30,7 +30,7 @@ import numpy as np
 from clusterd_crawler.core import compiled
 from clusterd_crawler.fingerprints import Values, fingerprints
 from clusterd_crawler.purpose import ANYONE, Purpose
-from clusterd_crawler.token_hashes import fmix64, hash_text
+from clusterd_crawler.token_hashes import fmix64, hash_streams, hash_text
 from clusterd_crawler.tokens import Hashes, as_str, folded_pieces
 
 Kind = Literal["min", "v", "mod"]
@@ -183,7 +183,7 @@ class Streams:
 def sketch_text(text: str, profile: Profile) -> StreamSketch:
     """Sketch the tokens of a plain text."""
     if compiled.CORE is None:
-        return sketch_hashes(hash_text(text, marked=False)[0], profile)
+        return sketch_hashes(hash_text(text), profile)
     return StreamSketch(*_compiled(text, profile, False)[0])
 
 
@@ -215,7 +215,7 @@ def _folded(text: str | bytes) -> bytes:
 
 def _sketch_streams(text: str, profile: Profile, marked: bool) -> Streams:
     """The same without the compiled core."""
-    hashes, is_main, is_number = hash_text(text, marked=marked)
+    hashes, is_main, is_number = hash_streams(text, marked=marked)
     whole = sketch_hashes(hashes, profile)
     if is_main is None or np.count_nonzero(is_main) in (0, len(hashes)):
         return Streams(whole, whole, bag_identity(hashes), bag_identity(np.compress(~is_number, hashes)))

@@ -68,16 +68,20 @@ _BY_31: Final = np.array(31, np.uint64)
 _BY_33: Final = np.array(33, np.uint64)
 
 
-def hash_text(text: str, *, marked: bool) -> tuple[Hashes, Flags | None, Flags]:
+def hash_text(text: str) -> Hashes:
+    """Return the hashes of a text's tokens."""
+    codes = _folded_codes(text)
+    return _hash(codes, *_token_bounds(codes))
+
+
+def hash_streams(text: str, *, marked: bool) -> tuple[Hashes, Flags | None, Flags]:
     """Return the hashes of a text's tokens, which of them are main text (None: all are), and which are numbers.
 
     A number begins with a digit: "12th" is one, as is "5kg".
     """
     codes = _folded_codes(text)
     starts, ends = _token_bounds(codes)
-    if not len(starts):
-        return np.empty(0, np.uint64), None, np.empty(0, np.bool_)
-    is_number = _IS_DIGIT.take(codes.take(starts), mode="clip")
+    is_number = _IS_DIGIT.take(codes.take(starts), mode="clip") if len(starts) else np.empty(0, np.bool_)
     return _hash(codes, starts, ends), _main_at(codes, starts) if marked else None, is_number
 
 
@@ -185,6 +189,8 @@ def _main_at(codes: Codes, starts: Places) -> Flags | None:
 
 def _hash(codes: Codes, starts: Places, ends: Places) -> Hashes:
     """MurmurHash3 of the UTF-8 of each token."""
+    if not len(starts):
+        return np.empty(0, np.uint64)
     if codes.itemsize == 1:
         data = codes.tobytes()
     else:

@@ -19,15 +19,13 @@ from clusterd.cli.interruptions import Outages, ended_soon
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.parameters import Place
 from clusterd.cli.printing import pages
-from clusterd.cli.progress import READING, Tell, size_of, watched
-from clusterd.cli.sketching import Rejections, sketching, tell_shortened, tell_unresolved
+from clusterd.cli.progress import READING, Tell, watched
+from clusterd.cli.sketching import Rejections, items_of, sketching, tell_shortened, tell_unresolved
 
 if TYPE_CHECKING:
     from clusterd_consumer.insisting import Insist
 
-    from clusterd.ingest.beside import Beside
     from clusterd.ingest.reading import Item
-    from clusterd.ingest.revisits import Revisits
     from clusterd.ingest.sketching import Sketching
     from clusterd.services import Services
 
@@ -73,7 +71,9 @@ def ingest(
     started = time.monotonic()
     with ended_soon(config.uses_kafka()), invocation.services() as services:
         insisting = Insisting(Outages(invocation, PATIENCE), None, PATIENCE, logging.INFO)
-        left = _work(services, run, paths, lambda tell: _items(paths, base, revisits, run.beside, tell), insisting)
+        left = _work(
+            services, run, paths, lambda tell: items_of(paths, revisits, tell, base=base, beside=run.beside), insisting
+        )
         refused = services.publisher.refused
         run.sketched, run.rejected = run.sketched - refused, run.rejected + refused
     seconds = time.monotonic() - started
@@ -136,20 +136,3 @@ def _work(
                 "what it takes (appendonly yes)"
             )
         return left
-
-
-def _items(paths: Sequence[str], base: str, revisits: Revisits, beside: Beside, tell: Tell) -> Iterator[Item]:
-    """Yield what the files hold, then the pages that their revisit records refer to."""
-    from clusterd.ingest.reading import read
-    from clusterd.ingest.warc import originals
-
-    done = 0
-    for path in paths:
-
-        def advance(read_so_far: int, before: int = done) -> None:
-            tell(READING, before + read_so_far)
-
-        yield from read(path, base, advance, revisits, beside)
-        done += size_of(path)
-        advance(0, done)
-    yield from originals(revisits)

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cached_property
 from shutil import copyfileobj
 from tempfile import NamedTemporaryFile, TemporaryFile
 from typing import TYPE_CHECKING, Final
@@ -19,15 +19,14 @@ from clusterd_crawler.errors import WrongInput
 from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_record
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.parameters import Place, Share
-from clusterd.cli.progress import READING, Tell, begun, size_of, watched
-from clusterd.cli.sketching import Rejections, sketching, tell_shortened, tell_unresolved
+from clusterd.cli.progress import Tell, begun, watched
+from clusterd.cli.sketching import Rejections, items_of, sketching, tell_shortened, tell_unresolved
 
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Sketch, StreamSketch
 
     from clusterd.ingest.raw import RawPage
     from clusterd.ingest.reading import Item
-    from clusterd.ingest.revisits import Revisits
 
 #: Where Linux has a path for each open file, also for one that has no name any more.
 OPEN_FILES: Final = "/proc/self/fd"
@@ -154,9 +153,11 @@ class Rows:
 
     def documents(self) -> Iterator[tuple[int, RawPage, Sketch]]:
         """Yield the number, the page and the sketch of each document; `WrongInput` where there is none."""
-        revisits = self._revisits()
+        from clusterd.ingest.revisits import Revisits
+
+        revisits = Revisits(self._archives)
         try:
-            yield from self._run.named(self._items(READING, revisits))
+            yield from self._run.named(items_of(self._files, revisits, self._tell))
         except WrongInput as error:
             raise WrongInput(self._called(str(error))) from None
         tell_shortened(self._invocation, self._run)
@@ -169,12 +170,14 @@ class Rows:
     def again(self, places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
         """Sketch the documents at these places, ascending, once more, keeping every shingle."""
         from clusterd.batch import whole_profile
+        from clusterd.ingest.revisits import Revisits
 
         wanted = {self._records[place]: place for place in places}
         numbers: list[int] = []
 
         def items() -> Iterator[Item]:
-            for number, item in enumerate(self._items("counting", self._revisits()), 1):
+            again = items_of(self._files, Revisits(self._archives), self._tell, "counting")
+            for number, item in enumerate(again, 1):
                 if number in wanted:
                     numbers.append(number)
                     yield item
@@ -183,29 +186,15 @@ class Rows:
         for place, _, sketch in run.named(items()):
             yield wanted[numbers[place - 1]], sketch.main
 
-    def _revisits(self) -> Revisits:
-        """Return where revisit records are put aside; `WrongInput` where one of the files cannot be read at all."""
+    @cached_property
+    def _archives(self) -> list[str]:
+        """The web archives among the files; `WrongInput` where one of these cannot be read at all."""
         from clusterd.ingest.reading import kind_of
-        from clusterd.ingest.revisits import Revisits
 
         try:
-            return Revisits([file for file in self._files if kind_of(file) == "warc"])
+            return [file for file in self._files if kind_of(file) == "warc"]
         except WrongInput as error:
             raise WrongInput(self._called(str(error))) from None
-
-    def _items(self, doing: str, revisits: Revisits) -> Iterator[Item]:
-        """Yield what the files hold, then the pages that their revisit records refer to: each time in one order."""
-        from clusterd.ingest.reading import read
-        from clusterd.ingest.warc import originals
-
-        done = 0
-        for file in self._files:
-            yield from read(file, progress=partial(self._advance, doing, done), revisits=revisits)
-            done += size_of(file)
-        yield from originals(revisits)
-
-    def _advance(self, doing: str, before: int, read: int) -> None:
-        self._tell(doing, before + read)
 
     def _called(self, said: str) -> str:
         """Return what is said of a place in one of the files, as the user calls it."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.printing import pages
+from clusterd.cli.progress import READING, Tell, size_of
 
 if TYPE_CHECKING:
+    from clusterd.ingest.beside import Beside
     from clusterd.ingest.raw import Broken
+    from clusterd.ingest.reading import Item
     from clusterd.ingest.revisits import Revisits
     from clusterd.ingest.sketching import Sketching
 
@@ -44,6 +47,31 @@ JOBS: Final = click.option(
 def sketching(command: Command) -> Command:
     """Give a command the options ``--profile`` and ``--jobs``."""
     return PROFILE(JOBS(command))
+
+
+def items_of(
+    paths: Iterable[str],
+    revisits: Revisits,
+    tell: Tell,
+    doing: str = READING,
+    *,
+    base: str = "",
+    beside: Beside | None = None,
+) -> Iterator[Item]:
+    """Yield what the files hold, then the pages that their revisit records refer to: each time in one order."""
+    from clusterd.ingest.reading import read
+    from clusterd.ingest.warc import originals
+
+    done = 0
+    for path in paths:
+
+        def advance(read_so_far: int, before: int = done) -> None:
+            tell(doing, before + read_so_far)
+
+        yield from read(path, base, advance, revisits, beside)
+        done += size_of(path)
+        advance(0, done)
+    yield from originals(revisits)
 
 
 def tell_shortened(invocation: Invocation, run: Sketching) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 #: Crawls that are told apart, one bit each; then the oldest is forgotten.
 CRAWLS: Final = 62
@@ -29,6 +30,12 @@ CRAWLS: Final = 62
 SEVERAL: Final = -1
 #: What became of one that it has not met.
 UNKNOWN: Final = -2
+
+
+def seen_beside(seen: Rows, others: Rows) -> Flags:
+    """Say which rows a crawl has seen that has seen one of the others, too, given which crawls have seen each."""
+    found: Flags = (seen & np.bitwise_or.reduce(others)) != 0
+    return found
 
 
 class Crawls:

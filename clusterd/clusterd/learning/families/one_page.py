@@ -18,6 +18,7 @@ from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.edit import Drop
 from clusterd.learning.evidence.columns import Flags, Rows, by_number, distinct
+from clusterd.learning.evidence.crawls import seen_beside
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE, EACH, TRIALS, joint
@@ -163,8 +164,7 @@ def _beside(seen: Rows, good: Flags, fewest: int) -> Flags:
     latest: Flags = (seen & seen[good].max()) != 0
     if np.count_nonzero(latest) >= fewest:
         return latest
-    every: Flags = (seen & np.bitwise_or.reduce(seen[good])) != 0
-    return every
+    return seen_beside(seen, seen[good])
 
 
 def bound_of(snapshot: Snapshot, outcome: Outcome) -> float:

@@ -26,6 +26,7 @@ from clusterd_crawler.rule_language.conditions import NUMBER, stars
 from clusterd_crawler.rules import Condition
 
 from clusterd.learning.evidence.columns import Flags, Rows, distinct
+from clusterd.learning.evidence.crawls import seen_beside
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.contexts import Proposal
@@ -64,7 +65,7 @@ def of_clean_forms(snapshot: Snapshot, members: Rows, dropped: Iterable[ColumnKe
         other = shown != np.bincount(shown).argmax()
         if snapshot.seen is not None:  # of what no crawl has seen beside that page nothing is known
             seen = snapshot.seen[members]
-            other &= (seen & np.bitwise_or.reduce(seen[~other])) != 0
+            other &= seen_beside(seen, seen[~other])
         differs = np.bincount(form, weights=other)
         members = members[((differs == 0) & (np.bincount(form) >= EACH))[form]]
     return members
@@ -130,7 +131,7 @@ def _takes_in_others(snapshot: Snapshot, family: Proposal, part: Proposal) -> bo
     members = np.flatnonzero(family.rows)
     left = ~family.rows & (snapshot.content != shown[0])
     if snapshot.seen is not None:
-        left &= (snapshot.seen & np.bitwise_or.reduce(snapshot.seen[family.outcome.rows])) != 0
+        left &= seen_beside(snapshot.seen, snapshot.seen[family.outcome.rows])
     left &= (snapshot.path == snapshot.path[members[0]]) & (snapshot.shape == snapshot.shape[members[0]])
     for condition in part.conditions:
         column = (condition.key.name, condition.key.occurrence)

@@ -63,6 +63,10 @@ SHINGLES_PER_VALUE: Final = 64
 PARITY_BITS: Final = 1024
 PARITY_BYTES: Final = PARITY_BITS // 8
 CELL_BITS: Final = 10
+#: Bits of a float's mantissa below those of the cell, and the least number that has a bit below those of its cell.
+_BELOW_CELL: Final = np.array(52 - CELL_BITS, np.int64)
+_CELL: Final = np.array(PARITY_BITS - 1, np.int64)
+_FULL_CELL: Final = np.array(2 << CELL_BITS, np.uint64)
 
 #: The default: 10-word shingles (paper, section 7).
 TEXT: Final = Profile(code=1, name="text", w=10, kind="min", size=192, entire=400, most=1600, parity=True)
@@ -230,10 +234,10 @@ def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:
         return EMPTY
     distinct = fingerprints(hashes, profile.w)
     distinct.sort()
-    differ = distinct[1:] != distinct[:-1]
-    if np.count_nonzero(differ) < len(differ):
-        distinct = distinct[np.append(True, differ)]
-    return sketch_values(distinct, profile, tokens=len(hashes), text=text_identity(hashes))
+    is_first = np.empty(len(distinct), np.bool_)
+    is_first[0] = True
+    np.not_equal(distinct[1:], distinct[:-1], is_first[1:])
+    return sketch_values(distinct[is_first], profile, tokens=len(hashes), text=text_identity(hashes))
 
 
 def sketch_values(distinct: Values, profile: Profile, tokens: int, text: int) -> StreamSketch:
@@ -263,21 +267,25 @@ def smallest(shingles: int, profile: Profile) -> int:
 
 
 def parity_of(distinct: Values) -> bytes:
-    """Return the parity of a document by all its distinct fingerprints: the bits below the highest say which cell.
+    """Return the parity of a document by its distinct fingerprints, ascending.
 
-    They are among those that an index keeps of a fingerprint (its code: at most 11 below the highest, of one below 2^12
-    all), so that the parity of a document that is kept entire can be told there, too (`cells_parity`).
+    The bits below the highest say which cell is a fingerprint's own. They are among those that an index keeps of it
+    (its code: at most 11 below the highest, of one below 2^12 all), so that the parity of a document that is kept
+    entire can be told there, too (`cells_parity`). As a float a number has just these at the top of its mantissa. One
+    that has no bits below them counts by all but its last.
     """
-    length = np.frexp(distinct.astype(np.float64))[1].astype(np.int64)
-    return cells_parity(
-        distinct >> np.maximum(length - 1 - CELL_BITS, 1).astype(np.uint64) & np.uint64(PARITY_BITS - 1)
-    )
+    cells = distinct.astype(np.float64).view(np.int64)
+    np.right_shift(cells, _BELOW_CELL, cells)
+    np.bitwise_and(cells, _CELL, cells)
+    small = np.searchsorted(distinct, _FULL_CELL)
+    cells[:small] = distinct[:small] >> np.uint64(1)
+    return cells_parity(cells)
 
 
 def cells_parity(cells: np.typing.NDArray[Any]) -> bytes:
     """Return the parity of a document by the cells of all its shingles."""
-    held = np.bincount(cells.astype(np.int64), minlength=PARITY_BITS)
-    return np.packbits(held & 1, bitorder="little").tobytes()
+    held = np.bincount(cells.astype(np.int64, copy=False), minlength=PARITY_BITS)
+    return np.packbits(held.astype(np.uint8) & 1, bitorder="little").tobytes()
 
 
 def modulus_exponent(shingles: int, size: int) -> int:

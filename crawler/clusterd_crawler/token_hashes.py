@@ -58,8 +58,6 @@ _FOLDED: Final = np.full(0x10000, _UNREAD, np.uint32)
 _LONGEST: Final = 15
 #: Masks of the first n of sixteen bytes.
 _MASKS: Final = np.frombuffer(b"".join(bytes([255] * n).ljust(16, b"\0") for n in range(_LONGEST + 1)), "V16")
-#: Up to this many bytes it is faster to write out the sixteen bytes from every byte on than to gather them one by one.
-_WRITTEN_OUT: Final = 1 << 17
 _C1: Final = np.array(0x87C37B91114253D5, np.uint64)
 _C2: Final = np.array(0x4CF5AD432745937F, np.uint64)
 _F1: Final = np.array(0xFF51AFD7ED558CCD, np.uint64)
@@ -200,8 +198,8 @@ def _hash(codes: Codes, starts: Places, ends: Places) -> Hashes:
         starts, ends = offsets[starts], offsets[ends]
     lengths = ends - starts
     sixteens = np.ndarray(len(data) + 1, "V16", data + bytes(16), strides=(1,))
-    taken = sixteens.take(starts) if len(data) <= _WRITTEN_OUT else sixteens[starts]
-    halves = taken.view("<u8") & _MASKS.take(lengths, mode="clip").view("<u8")
+    # indexed, as `take` would write out the sixteen bytes from every byte on first
+    halves = sixteens[starts].view("<u8") & _MASKS.take(lengths, mode="clip").view("<u8")
     hashes = _murmur(halves[::2], halves[1::2], lengths.view(np.uint64))
     if lengths.max() > _LONGEST:
         long = np.flatnonzero(lengths > _LONGEST)

@@ -16,6 +16,7 @@ from clusterd_crawler.sketch import (
     StreamSketch,
     bag_identity,
     modulus_exponent,
+    parity_of,
     sample,
     sketch_hashes,
     sketch_text,
@@ -101,6 +102,13 @@ def test_the_parity_says_of_each_cell_whether_an_odd_number_of_shingles_lie_in_i
         held[value >> value.bit_length() - 11 & 1023] += 1
     assert [told[cell // 8] >> cell % 8 & 1 for cell in range(PARITY_BITS)] == [many % 2 for many in held]
     assert sketch_tokens(page[:400], TEXT).parity == sketch_tokens(page, MOD).parity == b""
+
+
+def test_the_cell_of_a_fingerprint_is_the_ten_bits_below_its_highest_and_of_a_small_one_all_but_its_last() -> None:
+    edges = [(1 << bits) + near for bits in range(1, FINGERPRINT_BITS) for near in (-1, 0, 1)] + [MASK >> 24]
+    for value in {0, *range(5000), *edges}:
+        cell = (value >> max(value.bit_length() - 11, 1)) & (PARITY_BITS - 1)
+        assert int.from_bytes(parity_of(np.array([value], np.uint64)), "little") == 1 << cell
 
 
 def test_v_of_the_next_modulus_from_v() -> None:

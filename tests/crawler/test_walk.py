@@ -37,6 +37,8 @@ PIECES = [
     "<search>", "</search>", "<div role=' Search'>", "<section role>", "<ul class=searchbox>",
     "<aside class=sidebar>", "<div class=titlepage>", "<p class=sidebar-title>",
     "<source data-original=o data-lazy-src=l>", "</video>", "words enough for a page that is no shell " * 8,
+    "<p title='a > b' id=a2>", "<a title='" + "long > " * 60 + "' href=y>",
+    "<div class=nav title=\"" + "x" * 300 + "\">",
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ and what the page declares about itself. `IRREGULAR` says that the nesting of ta
 know the tree: such markup is to be parsed and serialised by a real parser first (`text`). `EXTREME` says that it is
 nested so deeply, or with so many open formatting elements, that a parser's work on it is not bounded.
 
-The compiled core has the same walk (`core/markup.h`), about a hundred times faster; this is what it must agree with.
+The compiled core has the same walk (`core/markup.h`), some fifty times faster; this is what it must agree with.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from clusterd_crawler.html import chrome
-from clusterd_crawler.html.chrome import TAGS
 from clusterd_crawler.html.declared import Declarations, Declared
 from clusterd_crawler.html.embedded_content import Embedded
 from clusterd_crawler.html.formatting import Formatting, Open
 from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, other_spans, with_marks
 from clusterd_crawler.html.raw_elements import end_of_raw
-from clusterd_crawler.html.tags import TAG, end_of_comment, read_attributes
+from clusterd_crawler.html.tags import Tag, end_of_comment, read_tag
 
 IRREGULAR: Final = 1
 EXTREME: Final = 2
@@ -83,8 +82,6 @@ class Walk:
     chrome_letters: int = 0
     link_letters: int = 0
     links: int = 0
-    #: Of the tag that was read last: how many, repeated ones too.
-    attributes: int = 0
     #: Height of the stack where the open link began; -1 where none is open.
     link_depth: int = -1
     formatting: Formatting = field(default_factory=Formatting)
@@ -107,28 +104,25 @@ class Walk:
             self._pop()
         self.flags |= EXTREME * self.formatting.extreme
 
-    def _markup(self, tag: int) -> int:
-        """Read what begins with the ``<`` at ``tag``; return where it ends."""
+    def _markup(self, at: int) -> int:
+        """Read what begins with the ``<`` at a place; return where it ends."""
         data = self.data
-        match = TAG.match(data, tag)
-        if match:
-            name = match[1].lower()
-            attributes, self.attributes, end = read_attributes(data, match.end())
-            if end < 0:
-                return len(data)
-            if data[tag + 1] == 0x2F:
-                self._end(name)
-                return end
-            return self._start(name, attributes, end)
-        if data.startswith(b"<!--", tag):
-            return end_of_comment(data, tag + 4)
-        if data.startswith((b"<!", b"<?"), tag) or (data.startswith(b"</", tag) and tag + 2 < len(data)):
-            if data.startswith(b"<![CDATA[", tag):
+        tag, end = read_tag(data, at)
+        if tag:
+            if not tag.ends:
+                return self._start(tag, end)
+            self._end(tag.name, tag.bits)
+        if end:
+            return end
+        if data.startswith(b"<!--", at):
+            return end_of_comment(data, at + 4)
+        if data.startswith((b"<!", b"<?"), at) or (data.startswith(b"</", at) and at + 2 < len(data)):
+            if data.startswith(b"<![CDATA[", at):
                 self._irregular()
-            end = data.find(b">", tag + 2)
+            end = data.find(b">", at + 2)
             return len(data) if end < 0 else end + 1
-        self._text(tag, tag + 1)  # a lone "<" is a sign like any other
-        return tag + 1
+        self._text(at, at + 1)  # a lone "<" is a sign like any other
+        return at + 1
 
     def _text(self, start: int, end: int, as_it_stands: bool = False) -> None:
         if self.hidden or start >= end:
@@ -157,45 +151,47 @@ class Walk:
         if not self.well_nested:
             self.flags |= IRREGULAR
 
-    def _start(self, name: bytes, attributes: dict[bytes, bytes], end: int) -> int:
-        bits = TAGS.get(name, 0)
+    def _start(self, tag: Tag, end: int) -> int:
+        bits = tag.bits
         if not bits & chrome.INLINE:
             self._break()
-        if name in chrome.EMBEDDING and not (self.hidden or self.chrome or chrome.is_hidden(bits, attributes)):
-            self.embedded.take(attributes, len(self.out))
-        self.page.take(name, bits, attributes)
-        self.formatting.count_attributes(self.attributes, bits)
+        if tag.written:
+            if tag.name in chrome.EMBEDDING and not (self.hidden or self.chrome or tag.hidden):
+                self.embedded.take(tag.attributes, len(self.out))
+            self.page.take(tag.name, bits, tag.attributes)
+            self.formatting.count_attributes(tag.written, bits)
         if self.foreign and bits and not bits & chrome.LINK:
             self._irregular()  # a parser leaves the foreign element, or reads this one otherwise
         if bits & (chrome.RAW | chrome.ESCAPABLE):
-            return self._unparsed(name, bits, attributes, end)
+            return self._unparsed(tag, end)
         if bits & chrome.VOID:
             return end
-        self._check_nesting(name, bits)
+        self._check_nesting(tag.name, bits)
         if bits & chrome.HEADING:
             self.heading = self.letters
-        if bits & chrome.LINK and b"href" in attributes:
+        if bits & chrome.LINK and b"href" in tag.attributes:
             if self.link_depth >= 0:
                 self._irregular()
             self.link_depth = len(self.stack)
             self.links += not self.chrome and not self.hidden
-        self.formatting.start(name, bits, self.stack)
-        self._push(name, bits, attributes)
+        self.formatting.start(tag.name, bits, self.stack)
+        if not tag.is_quiet or (self.odd and not self._is_shape(bits)):
+            self._push(tag)
         return end
 
-    def _unparsed(self, name: bytes, bits: int, attributes: dict[bytes, bytes], at: int) -> int:
+    def _unparsed(self, tag: Tag, at: int) -> int:
         """Pass over the content of a raw element, or take it as text; return where the end tag begins."""
-        endless = name == b"plaintext" and not self.well_nested  # a parser writes its end
-        end = len(self.data) if endless else end_of_raw(self.data, name, at)
+        endless = tag.name == b"plaintext" and not self.well_nested  # a parser writes its end
+        end = len(self.data) if endless else end_of_raw(self.data, tag.name, at)
         if self.foreign or (self.stack and self.stack[-1].bits & chrome.CHOICE):  # a parser may read it as markup
             self.formatting.unknown(self.data.count(b"<", at, end))
-        if name == b"script" and not attributes.get(b"src") and not self.hidden:
+        if tag.name == b"script" and not tag.attributes.get(b"src") and not self.hidden:
             self.embedded.take_script(self.data[at:end])
-        if bits & chrome.ESCAPABLE and not chrome.is_hidden(bits, attributes):
+        if tag.bits & chrome.ESCAPABLE and not tag.hidden:
             start, letters = len(self.out), self.letters
-            self._text(at, end, bool(bits & chrome.RAW))
+            self._text(at, end, bool(tag.bits & chrome.RAW))
             if (
-                bits & chrome.TITLE
+                tag.bits & chrome.TITLE
                 and self.found.title[0] < 0
                 and not self.hidden
                 and not self.chrome
@@ -229,11 +225,8 @@ class Walk:
         ):
             self._irregular()
 
-    def _push(self, name: bytes, bits: int, attributes: dict[bytes, bytes]) -> None:
-        hidden = chrome.is_hidden(bits, attributes)
-        role = attributes.get(b"role", name if name == b"search" else b"").strip(chrome.BLANKS).lower()
-        main = bool(bits & chrome.MAIN) or role == b"main"
-        said = 0 if main else chrome.ROLES.get(role, 0) | (chrome.named(attributes) if bits & chrome.NAMED else 0)
+    def _push(self, tag: Tag) -> None:
+        bits, main, said = tag.bits, tag.main, tag.said
         surely = bool(said & chrome.SURELY or bits & chrome.CHROME)
         doubtful = said & (chrome.DOUBTFULLY | chrome.SEARCHING)
         is_chrome = not main and (
@@ -241,7 +234,7 @@ class Walk:
         )
         if said & chrome.TITLING:
             self._title_box()
-        telling = hidden or is_chrome or main or doubtful > 0
+        telling = tag.hidden or is_chrome or main or doubtful > 0
         if not (bits & chrome.CONTAINER or telling or (self.odd and not self._is_shape(bits))):
             return
         if len(self.stack) == MAX_DEPTH:
@@ -249,8 +242,8 @@ class Walk:
             return
         main = main and not (self.hidden or self.chrome or self.in_main)
         start = len(self.out)
-        opened = Open(name, bits, start, self.letters, self.chrome_letters, self.link_letters, self.links)
-        opened.chrome, opened.hidden, opened.main = is_chrome, hidden, main
+        opened = Open(tag.name, bits, start, self.letters, self.chrome_letters, self.link_letters, self.links)
+        opened.chrome, opened.hidden, opened.main = is_chrome, tag.hidden, main
         opened.doubtful, opened.files = doubtful, len(self.embedded.files)
         opened.boxed = bool(said & chrome.BOXED) and not surely
         opened.headed = self.found.headed, self.found.headed_in_main
@@ -258,7 +251,7 @@ class Walk:
         self.formatting.push(opened)
         self.stack.append(opened)
         self.odd += opened.odd
-        self.hidden += hidden
+        self.hidden += tag.hidden
         self.chrome += is_chrome
         self.in_main = self.in_main or main
         self.scopes += bool(bits & chrome.SCOPE)
@@ -275,8 +268,7 @@ class Walk:
         """Whether an element is part of a drawing: ``<path/>`` has no end tag there, and all of it is hidden."""
         return not bits and self.foreign > 0
 
-    def _end(self, name: bytes) -> None:
-        bits = TAGS.get(name, 0)
+    def _end(self, name: bytes, bits: int) -> None:
         if not bits & chrome.INLINE:
             self._break()
         if self.foreign and bits & ~(chrome.INLINE | chrome.LINK) and not bits & chrome.FOREIGN:

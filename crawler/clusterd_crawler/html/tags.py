@@ -1,24 +1,90 @@
 """Reading one tag or comment of UTF-8 markup as the HTML standard's tokenizer reads them (section 13.2.5).
 
-The compiled core has the same (`core/tags.h`, `core/markup.h`). Cost: linear.
+The compiled core has the same (`core/tags.h`, `core/markup.h`). Cost: linear. Pages write most of their tags in the
+same few ways, so that what those say is kept.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from clusterd_crawler.html import chrome
+
+#: Ways to write a tag that are kept, and the longest of them in bytes.
+_KEPT: Final = 4096
+_SHORT: Final = 256
 
 #: A start or end tag up to its name.
-TAG: Final = re.compile(rb"</?([A-Za-z][^\t\n\f\r />]*)")
+_TAG: Final = re.compile(rb"<(/?)([A-Za-z][^\t\n\f\r />]*)")
 _ATTRIBUTE: Final = re.compile(
     rb"""[\t\n\f\r /]*([^\t\n\f\r />][^\t\n\f\r />=]*)"""
     rb"""(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)(?:"|\Z)|'([^']*)(?:'|\Z)|([^\t\n\f\r >]*)))?"""
 )
+#: Bits of elements that are looked at whatever their attributes.
+_TELLING: Final = chrome.CONTAINER | chrome.CHROME | chrome.SECTIONAL
 _TAG_END: Final = re.compile(rb"[\t\n\f\r /]*>")
 _COMMENT_END: Final = re.compile(rb"--!?>")
 
 
-def read_attributes(data: bytes, at: int) -> tuple[dict[bytes, bytes], int, int]:
+class Tag(NamedTuple):
+    """What a tag says by itself, whatever stands around it."""
+
+    name: bytes
+    #: Whether it is an end tag, of which nothing but its name counts.
+    ends: bool
+    #: Its element's bits (`chrome.TAGS`).
+    bits: int
+    #: The first of each name, and how many are written, repeated ones too.
+    attributes: dict[bytes, bytes]
+    written: int
+    hidden: bool
+    #: Whether it begins a main element, and what its class, id and role say otherwise (`chrome.SAID`).
+    main: bool
+    said: int
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it opens nothing that hides, holds or sorts what is in it."""
+        return not (self.hidden or self.main or self.said or self.bits & _TELLING)
+
+
+def read_tag(data: bytes, at: int) -> tuple[Tag | None, int]:
+    """Read the tag that begins with the ``<`` at a place; return it and where it ends.
+
+    Without a tag the end is that of the markup where this ends within one, and 0 where there is none.
+    """
+    end = data.find(b">", at, at + _SHORT) + 1
+    if end and (tag := _written(data[at:end])):
+        return tag, end
+    return _read(data, at)
+
+
+@lru_cache(_KEPT)
+def _written(tag: bytes) -> Tag | None:
+    """Read what ends with its first ``>``; None where that does not end a tag, as within quotes."""
+    return _read(tag, 0)[0]
+
+
+def _read(data: bytes, at: int) -> tuple[Tag | None, int]:
+    match = _TAG.match(data, at)
+    if not match:
+        return None, 0
+    attributes, count, end = _read_attributes(data, match.end())
+    if end < 0:
+        return None, len(data)
+    name = match[2].lower()
+    bits = chrome.TAGS.get(name, 0)
+    if match[1]:
+        return Tag(name, True, bits, {}, 0, False, False, 0), end
+    role = attributes.get(b"role", name if name == b"search" else b"").strip(chrome.BLANKS).lower()
+    main = bool(bits & chrome.MAIN) or role == b"main"
+    said = 0 if main else chrome.ROLES.get(role, 0) | (chrome.named(attributes) if bits & chrome.NAMED else 0)
+    return Tag(name, False, bits, attributes, count, chrome.is_hidden(bits, attributes), main, said), end
+
+
+def _read_attributes(data: bytes, at: int) -> tuple[dict[bytes, bytes], int, int]:
     """Read a tag's attributes from behind its name: the first of each name, how many in all, and where the tag ends.
 
     The end is -1 where the markup ends first.

@@ -89,6 +89,7 @@ def test_pages_of_a_moment_are_sent_together() -> None:
     assert play(act).sent == [urls(0, 1, 2)]
 
 
+@pytest.mark.core  # without it all pages are sketched in a thread
 @pytest.mark.parametrize(("count", "size"), [(PAGES, 500), (3, AT_ONCE - 1000)], ids=["pages", "bytes"])
 def test_many_pages_wait_no_longer(count: int, size: int) -> None:
     async def act(scene: Scene) -> None:
@@ -99,6 +100,7 @@ def test_many_pages_wait_no_longer(count: int, size: int) -> None:
     assert play(act).sent == [urls(*range(count))]
 
 
+@pytest.mark.core
 def test_large_pages_go_with_the_others_and_the_end_waits_for_them() -> None:
     async def act(scene: Scene) -> None:
         scene.pages.gather(page("a"))

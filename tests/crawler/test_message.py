@@ -242,6 +242,7 @@ def test_a_number_that_has_no_bytes_is_not_written(tokens: int) -> None:
         encode(replace(PAGE, main=replace(PAGE.main, tokens=tokens)))
 
 
+@pytest.mark.core
 @given(sketches())
 @settings(deadline=None)
 def test_the_core_writes_what_the_fallback_writes(page: Sketch) -> None:

@@ -67,6 +67,7 @@ def packed(batch: list[Sketch], *, compiled: bool) -> tuple[bytes, ...]:
         return packed_versions(cast(Any, Labels()), batch)
 
 
+@pytest.mark.core
 @settings(deadline=None)
 @given(st.lists(sketches, max_size=5))
 def test_both_give_the_same_bytes(batch: list[Sketch]) -> None:
@@ -86,6 +87,7 @@ def test_urls_and_hosts_are_where_the_places_say(batch: list[Sketch]) -> None:
     assert len(heads) == len(identities) == 4 * len(batch)
 
 
+@pytest.mark.core
 def test_what_is_no_sketch_is_refused(crawled: Sketch) -> None:
     assert CORE is not None
     for wrong in (object(), replace(crawled, url=cast(Any, 5)), replace(crawled, content=-1)):

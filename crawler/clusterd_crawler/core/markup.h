@@ -243,6 +243,7 @@ static const uint8_t *start_element(walk_t *w, const tag_t *tag, const uint8_t *
     if (tag->seen) declare_names(w, tag);
     count_attributes(w, tag);
     if (w->foreign && bits && !(bits & LINK)) irregular(w);
+    if (w->foreign || w->formulas) start_unended(w, tag);
     if (bits & (RAW | ESCAPABLE)) return pass_unparsed(w, tag, p);
     if (bits & VOID) return p;
     check_nesting(w, tag);

@@ -87,7 +87,7 @@ typedef struct {
     formatted_t *formatted; /* what may be open beside the containers: core/formatting.h */
     size_t formatting, formatted_room, floor, merged, options;
     uint32_t item;
-    int barriers;
+    int barriers, formulas; /* formulas ("math") among what may be open */
     size_t heading; /* letters where the open h1 began; NO_HEADING where none is open */
     int headed, headed_in_main;
     span_t title;

@@ -167,6 +167,8 @@ class Walk:
         self.formatting.count_attributes(self.attributes, bits)
         if self.foreign and bits and not bits & chrome.LINK:
             self._irregular()  # a parser leaves the foreign element, or reads this one otherwise
+        if self.foreign or self.formatting.formulas:
+            self.formatting.start_unended(name, bits)
         if bits & (chrome.RAW | chrome.ESCAPABLE):
             return self._unparsed(name, bits, attributes, end)
         if bits & chrome.VOID:
@@ -187,7 +189,8 @@ class Walk:
         """Pass over the content of a raw element, or take it as text; return where the end tag begins."""
         endless = name == b"plaintext" and not self.well_nested  # a parser writes its end
         end = len(self.data) if endless else end_of_raw(self.data, name, at)
-        if self.foreign or (self.stack and self.stack[-1].bits & chrome.CHOICE):  # a parser may read it as markup
+        in_choice = self.stack and self.stack[-1].bits & chrome.CHOICE
+        if self.foreign or self.formatting.formulas or in_choice:  # a parser may read it as markup
             self.formatting.unknown(self.data.count(b"<", at, end))
         if name == b"script" and not attributes.get(b"src") and not self.hidden:
             self.embedded.take_script(self.data[at:end])

@@ -9,7 +9,8 @@ An image's ``alt`` is not text: it is not shown, and templates fill it with file
 Result: the text in which \\1 … \\2 enclose what is not main (text that contains those two gets blanks for them), flags,
 and what the page declares about itself. `IRREGULAR` says that the nesting of tags is not plain enough for this walk to
 know the tree: such markup is to be parsed and serialised by a real parser first (`text`). `EXTREME` says that it is
-nested so deeply, or with so many open formatting elements, that a parser's work on it is not bounded.
+nested so deeply, with so many open formatting elements, or so much text in wrong places, that a parser's work on it is
+not bounded.
 
 The compiled core has the same walk (`core/markup.h`), about a hundred times faster; this is what it must agree with.
 """
@@ -26,6 +27,7 @@ from clusterd_crawler.html.chrome import TAGS
 from clusterd_crawler.html.declared import Declarations, Declared
 from clusterd_crawler.html.embedded_content import Embedded
 from clusterd_crawler.html.formatting import Formatting, Open
+from clusterd_crawler.html.joined_text import JoinedText
 from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, other_spans, with_marks
 from clusterd_crawler.html.raw_elements import end_of_raw
 from clusterd_crawler.html.tags import TAG, end_of_comment, read_attributes
@@ -88,6 +90,7 @@ class Walk:
     #: Height of the stack where the open link began; -1 where none is open.
     link_depth: int = -1
     formatting: Formatting = field(default_factory=Formatting)
+    joined: JoinedText = field(default_factory=JoinedText)
     #: Letters where the open ``h1`` began; -1 where none is open.
     heading: int = -1
 
@@ -98,14 +101,14 @@ class Walk:
             tag = data.find(b"<", at)
             if tag < 0:
                 tag = len(data)
-            self._text(at, tag)
+            self._data(at, tag)
             at = self._markup(tag) if tag < len(data) else tag
         # An end tag that is not followed may have ended what hides the rest, or keeps it from the main text.
         if self.link_depth >= 0 or self.hidden or self.chrome:
             self._irregular()
         while self.stack:
             self._pop()
-        self.flags |= EXTREME * self.formatting.extreme
+        self.flags |= EXTREME * (self.formatting.extreme or self.joined.extreme)
 
     def _markup(self, tag: int) -> int:
         """Read what begins with the ``<`` at ``tag``; return where it ends."""
@@ -117,18 +120,26 @@ class Walk:
             if end < 0:
                 return len(data)
             if data[tag + 1] == 0x2F:
+                if self.attributes:
+                    self.joined.pass_over()
                 self._end(name)
                 return end
             return self._start(name, attributes, end)
-        if data.startswith(b"<!--", tag):
-            return end_of_comment(data, tag + 4)
         if data.startswith((b"<!", b"<?"), tag) or (data.startswith(b"</", tag) and tag + 2 < len(data)):
+            self.joined.pass_over()
+            if data.startswith(b"<!--", tag):
+                return end_of_comment(data, tag + 4)
             if data.startswith(b"<![CDATA[", tag):
                 self._irregular()
             end = data.find(b">", tag + 2)
             return len(data) if end < 0 else end + 1
-        self._text(tag, tag + 1)  # a lone "<" is a sign like any other
+        self._data(tag, tag + 1)  # a lone "<" is a sign like any other
         return tag + 1
+
+    def _data(self, start: int, end: int) -> None:
+        if start < end:
+            self.joined.text(self.data[start:end], self._is_beside_cells())
+            self._text(start, end)
 
     def _text(self, start: int, end: int, as_it_stands: bool = False) -> None:
         if self.hidden or start >= end:
@@ -144,10 +155,13 @@ class Walk:
             self.chrome_letters += count
         elif self.link_depth >= 0:
             self.link_letters += count
-        if count and self.stack:
-            top = self.stack[-1]
-            if top.bits & chrome.ROW or (top.bits & chrome.TABLE and not top.cell):
-                self._irregular()
+        if count and self._is_beside_cells():
+            self._irregular()
+
+    def _is_beside_cells(self) -> bool:
+        """Whether what is open is a table outside its cells."""
+        top = self.stack[-1] if self.stack else None
+        return bool(top and (top.bits & chrome.ROW or (top.bits & chrome.TABLE and not top.cell)))
 
     def _break(self) -> None:
         if not self.hidden and self.out and self.out[-1] > 0x20:
@@ -165,6 +179,7 @@ class Walk:
             self.embedded.take(attributes, len(self.out))
         self.page.take(name, bits, attributes)
         self.formatting.count_attributes(self.attributes, bits)
+        self.joined.start(bits, self.attributes, bool(self.stack and self.stack[-1].bits & chrome.TABLE))
         if self.foreign and bits and not bits & chrome.LINK:
             self._irregular()  # a parser leaves the foreign element, or reads this one otherwise
         if self.foreign or self.formatting.formulas:

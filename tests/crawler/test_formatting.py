@@ -24,6 +24,7 @@ BOMBS = {
     "items": repeated(b"<li><dd>", 4_000),
     "ruby": repeated(b"<rt>", 4_000),
     "groups": repeated(b"<optgroup>", 4_000),
+    "ruby in a list of options": b"<select>" + repeated(b"<rp>x", 4_000),
     "a drawing's title": b"<svg><title>" + repeated(b"<i></b>", 4_000),
     "cells in a drawing": b"<svg>" + repeated(b"<td></search>", 4_000),
     "cells in a formula": b"<math>" + repeated(b"</div><td>x", 4_000),

@@ -61,7 +61,7 @@ static void start_formatting(walk_t *w, const tag_t *tag) {
         if (*item && *item != kind) begin_unknown(w);
         *item = kind;
     }
-    if (bits & LOOSE && !(t && t->bits & CHOICE) &&
+    if (bits & LOOSE && !(t && t->bits & CHOICE && slice_is(tag->name, "optgroup")) &&
         !(w->formatting && slice_is(w->formatted[w->formatting - 1].name, "ruby")))
         begin_unknown(w);
 }

@@ -99,7 +99,7 @@ class Formatting:
         if kind:
             self.unknown(parent.item not in (0, kind))  # <li> does not close <dd>, nor the other way round
             parent.item = kind
-        if bits & chrome.LOOSE and not (stack and stack[-1].bits & chrome.CHOICE):
+        if bits & chrome.LOOSE and not (name == b"optgroup" and stack and stack[-1].bits & chrome.CHOICE):
             self.unknown(not self.open or self.open[-1][0] != b"ruby")
 
     def count_attributes(self, count: int, bits: int) -> None:

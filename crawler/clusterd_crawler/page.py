@@ -62,7 +62,7 @@ def sketch_page(
         instead_of=instead_of,
         wants_verdict=wants_verdict,
         purpose=purpose,
-        soft_error=is_markup and is_soft_error(body),
+        soft_error=is_markup and is_soft_error(body, content_type),
     )
 
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from clusterd_crawler.html.markup import unescape
+from clusterd_crawler.text import utf8
+
 #: Bytes of the page in which its title is looked for, and of the longest title that is looked at.
 HEAD_BYTES: Final = 4096
 TITLE_BYTES: Final = 300
@@ -41,19 +44,36 @@ _WORDS: Final = (
 )
 
 
-def is_soft_error(body: bytes) -> bool:
+def is_soft_error(body: bytes, content_type: str | None = None) -> bool:
     """Whether a page's title says that this is not the page.
 
     >>> is_soft_error(b"<title>404 Not Found</title>"), is_soft_error(b"<title>HTTP in 404 pages</title>")
     (True, False)
     """
-    title = _title(body[:HEAD_BYTES].lower()).decode("utf-8", "replace").lower()
+    title = _said(body[:HEAD_BYTES], content_type)
     return any(word in title for word in _WORDS) and bool(_SAYS_SO.search(title) or _KEEPS_OUT.search(title))
+
+
+def _said(head: bytes, content_type: str | None) -> str:
+    """Return the title in lower case. Its charset is asked for only where it is not UTF-8: that takes longer."""
+    title = _title(head)
+    if b"\0" in head or b"\x1b" in title or not _is_utf8(title):  # UTF-16; ISO-2022-JP, which is ASCII
+        title = _title(utf8(head, content_type))
+    return unescape(title).decode("utf-8", "replace").lower()
+
+
+def _is_utf8(title: bytes) -> bool:
+    try:
+        title.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _title(head: bytes) -> bytes:
     """Return the first title, empty where it has no end or is long."""
-    start = head.find(b"<title")
-    begin = head.find(b">", start) + 1 if start >= 0 else 0
-    end = head.find(b"</title", begin, begin + TITLE_BYTES + len(b"</title")) if begin else -1
+    lower = head.lower()  # for its tags: the second byte of a character may be one of a letter
+    start = lower.find(b"<title")
+    begin = lower.find(b">", start) + 1 if start >= 0 else 0
+    end = lower.find(b"</title", begin, begin + TITLE_BYTES + len(b"</title")) if begin else -1
     return head[begin:end] if end >= 0 else b""

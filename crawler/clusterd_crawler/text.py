@@ -44,10 +44,11 @@ _LOOKED_AT: Final = 4096
 _CONTROL_SHARE: Final = 0.05
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\f\r\x0e\x0f\x1b\0"))
 _NO_CONTROLS: Final = bytes(set(range(256)) - set(_CONTROLS))
+#: Servers put a comma or a blank where a semicolon is to stand; browsers take what comes before for the type.
 _MARKUP_TYPES: Final = re.compile(
-    r"(text/(html|xml)|application/(xhtml\+xml|xml|[\w.+-]*\+xml))\s*(;|$)", re.IGNORECASE
+    r"(text/(html|xml)|application/(xhtml\+xml|xml|[\w.+-]*\+xml))([\s;,]|$)", re.IGNORECASE
 )
-_XML_TYPES: Final = re.compile(r"(text/xml|application/([\w.+-]+\+)?xml)\s*(;|$)", re.IGNORECASE)
+_XML_TYPES: Final = re.compile(r"(text/xml|application/([\w.+-]+\+)?xml)([\s;,]|$)", re.IGNORECASE)
 _TEXT_TYPES: Final = re.compile(r"text/|application/(json|javascript|x-javascript)\b", re.IGNORECASE)
 #: Charsets in which ASCII bytes are ASCII (as Python names them).
 _ASCII_BASED: Final = re.compile(r"(utf-8|cp|iso8859|gb|euc|big5|koi8|shift_jis|mac|tis|latin|ascii)")

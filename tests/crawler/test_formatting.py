@@ -24,7 +24,14 @@ BOMBS = {
     "items": repeated(b"<li><dd>", 4_000),
     "ruby": repeated(b"<rt>", 4_000),
     "groups": repeated(b"<optgroup>", 4_000),
+    "ruby in a list of options": b"<select>" + repeated(b"<rp>x", 4_000),
     "a drawing's title": b"<svg><title>" + repeated(b"<i></b>", 4_000),
+    "cells in a drawing": b"<svg>" + repeated(b"<td></search>", 4_000),
+    "cells in a formula": b"<math>" + repeated(b"</div><td>x", 4_000),
+    "options in a formula": b"<p><MATH><mi>x</mi>" + repeated(b"</x><option>", 4_000),
+    "scripts in a formula": b"<math>" + repeated(b"<td><style /><title></script>", 4_000),
+    "empty elements in a formula": b"<math>" + repeated(b"</div><input>", 4_000),
+    "empty elements in a drawing": b"<svg>" + repeated(b"</div><area>", 4_000),
     # time: each attribute is compared with all others of its element
     "attributes": b"<p " + repeated(b"a# ", 4000) + b">x",
     "attributes of all bodies": repeated(b"<body a#>", 4000),
@@ -41,6 +48,7 @@ TIDY = {
     "lists": b"<ul><li><dl><dt>x<dd><b>y</b></dl><li>z</ul>" * 2100,
     "groups": b"<select><optgroup><option>x<optgroup></select>" * 2100,
     "cells": b"<table><tr><td><font><b>x</font></b><td>y</table>" * 2100,
+    "formulas": b"<p>x<math><mrow><mi>x</mi></mrow></math><table><tr><td>y</table>" * 2100,
     "drawings": b"<a href=x><svg><title>x</title>" + b"<path/>" * 20 + b"</svg>y</a>" + b"<p>x" * 2100,
     "templates": b"<div><template><p>x</template></div>" * 2100,
 }

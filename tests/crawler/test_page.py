@@ -152,7 +152,18 @@ XHTML = """<html xmlns="http://www.w3.org/1999/xhtml">
 <head><title>{title}</title><script src="x.js"{script}</head><body>{body}</body></html>"""
 
 
-@pytest.mark.parametrize("content_type", ["application/xhtml+xml", "text/xml; charset=utf-8", "application/xml"])
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/html, charset=utf-8", "text/html charset=utf-8", "text/html,text/html; charset=utf-8", "Text/HTML ;x"],
+)
+def test_what_follows_a_type_need_not_follow_a_semicolon(content_type: str) -> None:
+    page = "<p class=x>één woord<nav>more</nav>".encode()
+    assert sketched(page, content_type) == sketched(page, "text/html")
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/xhtml+xml", "text/xml; charset=utf-8", "application/xml", "text/xml, charset=utf-8"]
+)
 def test_what_xml_closes_in_one_tag_swallows_nothing(content_type: str) -> None:
     """As HTML the script is left open: all pages of a site that had one title were one page."""
     body = f'<p id="a">{RUSSIAN}<br/><a id="b"/> more</p><svg><path d="M0"/></svg><iframe src="y"/><p>end</p>'

@@ -170,6 +170,65 @@ def test_damage_ends_its_segment_and_nothing_else(tmp_path: Path, damage: str) -
     second.close()
 
 
+@pytest.mark.parametrize("whole", [0, 9], ids=["all of it", "its end"])
+def test_zeros_are_no_messages(tmp_path: Path, whole: int) -> None:
+    """A file system may have given a file its size, and not yet its bytes, when the power fails."""
+    first = Spool(tmp_path, BIG)
+    first.append(numbered(10))
+    first.close()
+    path = next(tmp_path.glob("*.spool"))
+    size = path.stat().st_size
+    os.truncate(path, size // 10 * whole)
+    os.truncate(path, size + 1024 * 1024)
+    second = Spool(tmp_path, BIG)
+    assert len(second) == whole
+    assert drain(second) == numbered(whole)
+    second.close()
+
+
+def test_a_segment_that_the_disk_does_not_give_keeps_nothing_back(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 256 * 1024)
+    assert spool.append(numbered(100, size=1000)) == (100, 0)
+    assert spool.append(numbered(2, start=100)) == (2, 0)
+    oldest = min(tmp_path.glob("*.spool"))
+    oldest.unlink()
+    oldest.mkdir()
+    assert (reading := spool.read(7)).lost == 100
+    assert reading.entries == tuple(numbered(2, start=100))
+    spool.close()
+
+
+def test_a_folder_that_is_gone_at_the_end_ends_no_crawl(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool", BIG)
+    (tmp_path / "spool" / f"{spool.owner}.lock").unlink()
+    (tmp_path / "spool").rmdir()
+    (tmp_path / "spool").write_text("in the way")
+    spool.close()
+
+
+def test_what_another_user_left_denies_nobody_the_spool(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "another.lock").mkdir()  # opened as little as a file of another user
+    first = Spool(tmp_path, BIG)
+    first.append(numbered(5))
+    first.close()
+    heir = Spool(tmp_path, BIG)
+    assert "cannot be taken over" in caplog.text
+    assert drain(heir) == numbered(5)
+    heir.close()
+
+
+def test_of_several_that_left_something_the_first_is_the_oldest(tmp_path: Path) -> None:
+    left = [Spool(tmp_path, BIG) for _ in range(6)]  # as crawls beside each other
+    for number, spool in enumerate(left):
+        spool.append(numbered(2, start=2 * number))
+        os.utime(tmp_path / f"{spool.owner}.lock", ns=(number, number))
+    for spool in left:
+        spool.close()
+    heir = Spool(tmp_path, BIG)
+    assert drain(heir) == numbered(12)
+    heir.close()
+
+
 def test_a_segment_that_is_gone_ends_nothing_else_and_is_counted(tmp_path: Path) -> None:
     first = Spool(tmp_path, BIG)
     first.append(numbered(10))

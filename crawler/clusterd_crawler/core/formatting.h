@@ -12,6 +12,8 @@ static int same_name(slice_t a, slice_t b) {
     return 1;
 }
 
+static int is_formula(slice_t name) { return slice_is(name, "math"); }
+
 static void begin_formatting(walk_t *w, slice_t name, uint32_t bits) {
     if (w->formatting == MAX_FORMATTING) {
         w->flags |= EXTREME;
@@ -28,10 +30,20 @@ static void begin_formatting(walk_t *w, slice_t name, uint32_t bits) {
         w->formatted_room = room;
     }
     w->formatted[w->formatting++] = (formatted_t){name, bits, w->depth};
+    w->formulas += is_formula(name);
 }
 
 /* An element that may be open, and whose end will not be seen. */
 static void begin_unknown(walk_t *w) { begin_formatting(w, (slice_t){(const uint8_t *)"", 0}, 0); }
+
+/* In a drawing or a formula what has no end tag, or may have none, stays open. */
+static void start_unended(walk_t *w, const tag_t *tag) {
+    static const char *const breaking[] = {"p", "li", "dt", "dd", "br", "embed", "hr", "img", "meta"};
+    if (!(tag->bits & (IMPLIED | VOID))) return;
+    for (size_t i = 0; i < sizeof breaking / sizeof *breaking; i++)
+        if (slice_is(tag->name, breaking[i])) return;
+    begin_unknown(w);
+}
 
 static void start_formatting(walk_t *w, const tag_t *tag) {
     uint32_t bits = tag->bits, kind = bits & (ITEM | TERM);
@@ -49,7 +61,7 @@ static void start_formatting(walk_t *w, const tag_t *tag) {
         if (*item && *item != kind) begin_unknown(w);
         *item = kind;
     }
-    if (bits & LOOSE && !(t && t->bits & CHOICE) &&
+    if (bits & LOOSE && !(t && t->bits & CHOICE && slice_is(tag->name, "optgroup")) &&
         !(w->formatting && slice_is(w->formatted[w->formatting - 1].name, "ruby")))
         begin_unknown(w);
 }
@@ -67,6 +79,7 @@ static void end_formatting(walk_t *w, slice_t name) {
             if (w->depth > f->depth && (size_t)(w->depth - f->depth) + crossed > MAX_CROSSED) return;
             memmove(f, f + 1, crossed * sizeof *f);
             w->formatting--;
+            w->formulas -= is_formula(name);
             return;
         }
         if (f->bits & MARKER) return;
@@ -75,7 +88,7 @@ static void end_formatting(walk_t *w, slice_t name) {
 
 static void note_unparsed(walk_t *w, const uint8_t *p, const uint8_t *end) {
     const open_t *t = top(w);
-    if (!w->foreign && !(t && t->bits & CHOICE)) return;
+    if (!w->foreign && !w->formulas && !(t && t->bits & CHOICE)) return;
     while (!(w->flags & (EXTREME | NO_MEMORY)) && (p = memchr(p, '<', (size_t)(end - p)))) {
         begin_unknown(w);
         p++;
@@ -99,8 +112,11 @@ static void pop_formatting(walk_t *w, const open_t *o) {
     }
     if (!(o->bits & FOREIGN)) return;
     size_t kept = o->formatting;
-    for (size_t i = kept; i < w->formatting; i++)
-        if (w->formatted[i].bits || !w->formatted[i].name.length) w->formatted[kept++] = w->formatted[i];
+    for (size_t i = kept; i < w->formatting; i++) {
+        const formatted_t f = w->formatted[i];
+        if (f.bits || !f.name.length) w->formatted[kept++] = f;
+        else w->formulas -= is_formula(f.name);
+    }
     if (kept < w->formatting) w->formatting = kept;
     if (w->floor > w->formatting) w->floor = w->formatting;
 }

@@ -242,7 +242,9 @@ static const uint8_t *start_element(walk_t *w, const tag_t *tag, const uint8_t *
     if (tag->embeds && !w->hidden && !w->chrome && !is_hidden(tag)) take_embedded(w, tag);
     if (tag->seen) declare_names(w, tag);
     count_attributes(w, tag);
+    join_start(w, tag);
     if (w->foreign && bits && !(bits & LINK)) irregular(w);
+    if (w->foreign || w->formulas) start_unended(w, tag);
     if (bits & (RAW | ESCAPABLE)) return pass_unparsed(w, tag, p);
     if (bits & VOID) return p;
     check_nesting(w, tag);
@@ -277,11 +279,13 @@ static const uint8_t *read_markup(walk_t *w, const uint8_t *p) {
         const uint8_t *after = read_tag(p + 1 + ending, w->end, &tag);
         if (!after) return w->end;
         if (!ending) return start_element(w, &tag, after);
+        if (tag.attributes) pass_over(w);
         end_element(w, &tag);
         return after;
     }
-    if (left >= 4 && !memcmp(p, "<!--", 4)) return comment_end(p + 4, w->end);
     if (left >= 2 && (p[1] == '!' || p[1] == '?' || (ending && left > 2))) {
+        pass_over(w);
+        if (left >= 4 && !memcmp(p, "<!--", 4)) return comment_end(p + 4, w->end);
         if (left >= 9 && !memcmp(p, "<![CDATA[", 9)) irregular(w);
         const uint8_t *stop = memchr(p + 2, '>', left - 2);
         return stop ? stop + 1 : w->end;

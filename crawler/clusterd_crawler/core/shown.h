@@ -3,6 +3,7 @@
 #define CLUSTERD_SHOWN_H
 
 #include "ascii.h"
+#include "joined_text.h"
 #include "lock.h"
 #include "references.h"
 #include "walk.h"
@@ -81,10 +82,13 @@ static void show(walk_t *w, const uint8_t *p, const uint8_t *end, int as_it_stan
         w->chrome_letters += letters;
     else if (w->link_depth >= 0)
         w->link_letters += letters;
-    const open_t *t = top(w);
-    if (letters && t && (t->bits & ROW || (t->bits & TABLE && !t->cell))) irregular(w);
+    if (letters && is_beside_cells(w)) irregular(w);
 }
 
-static void show_text(walk_t *w, const uint8_t *p, const uint8_t *end) { show(w, p, end, 0); }
+static void show_text(walk_t *w, const uint8_t *p, const uint8_t *end) {
+    if (p >= end) return;
+    join_text(w, p, end);
+    show(w, p, end, 0);
+}
 
 #endif

@@ -12,6 +12,7 @@ enum {
     FOREIGN = 4194304, CHOICE = 8388608, HEADING = 16777216, MARKER = 33554432, ITEM = 67108864, LOOSE = 134217728,
     MERGED = 268435456, OPTION = 536870912, EMBEDS = 1073741824,
 };
+#define DROPPED 2147483648u
 
 static words_t tag_words, role_words, chrome_words, attribute_words;
 

@@ -33,6 +33,7 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR, EMBEDDED, SCRIPT, KINDS };
 #define TITLE_REST 48
 #define PROSE_LETTERS 200
 #define SEARCH_LETTERS 100
+#define MAX_COPIED 250000000
 
 #define NO_HEADING ((size_t)-1)
 
@@ -63,6 +64,12 @@ typedef struct {
     int depth;
 } formatted_t;
 
+/* Text that a parser may join (core/joined_text.h): its bytes, and whether lexbor has kept something else since. */
+typedef struct {
+    size_t size;
+    int passed;
+} run_t;
+
 typedef struct {
     int kind;
     slice_t value;
@@ -86,8 +93,10 @@ typedef struct {
     size_t letters, chrome_letters, link_letters, links, reopened, title_letters;
     formatted_t *formatted; /* what may be open beside the containers: core/formatting.h */
     size_t formatting, formatted_room, floor, merged, options;
+    run_t behind, in_tables;
+    size_t copied;
     uint32_t item;
-    int barriers;
+    int barriers, formulas; /* formulas ("math") among what may be open */
     size_t heading; /* letters where the open h1 began; NO_HEADING where none is open */
     int headed, headed_in_main;
     span_t title;

@@ -37,9 +37,10 @@ CHOICE: Final = 8388608  #: holds options only
 HEADING: Final = 16777216  #: says what the page is about
 MARKER: Final = 33554432  #: what was opened outside it is not closed inside it
 ITEM: Final = 67108864
-LOOSE: Final = 134217728  #: nests in itself, save in a ``ruby`` or ``select``
+LOOSE: Final = 134217728  #: nests in itself, save in a ``ruby``, or groups in a ``select``
 MERGED: Final = 268435456  #: one element, which gets the attributes of all its tags
 OPTION: Final = 536870912
+DROPPED: Final = 2147483648  #: its start tag may make no element where it stands
 
 _WORDS_OF: Final = {
     INLINE: "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb s samp small "
@@ -75,6 +76,7 @@ _WORDS_OF: Final = {
     LOOSE: "optgroup rb rp rt rtc",
     MERGED: "html body",
     OPTION: "option",
+    DROPPED: "html head body frame frameset col form input template link meta base script style title noframes",
 }
 
 

@@ -4,7 +4,8 @@ A parser opens the formatting elements (``<b>``, ``<font>``) that were not close
 looks through all open elements at many tags: 30 KB of the right markup take it minutes, and gigabytes. So of elements
 that are no containers the walk (`markup`) keeps those that *may* still be open. In doubt one is: an end tag closes the
 element of its name only where a parser surely does, which is near the top and within one cell of a table. What opens
-something that the walk does not follow (``<li><dd><li><dd>``, tags in a drawing's title) adds an entry without a name.
+something that the walk does not follow (``<li><dd><li><dd>``, tags in a drawing's title) adds an entry without a name;
+so do parts of tables, options and empty elements in a drawing or a formula, where none of them ends another.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ MAX_CROSSED: Final = 8
 MAX_ATTRIBUTES: Final = 1000
 #: Options of a page: of one ``select``, lexbor looks through them all at each of them.
 MAX_OPTIONS: Final = 10_000
+_FORMULA: Final = b"math"
 #: Containers in which a cell shuts off what is open outside it.
 _BARRIER: Final = chrome.TABLE | chrome.MARKER
+#: What ends a drawing or a formula in which it begins, of elements that have no end tag, or may have none.
+_BREAKING: Final = frozenset(b"p li dt dd br embed hr img meta".split())
 
 
 @dataclass(slots=True)
@@ -76,6 +80,8 @@ class Formatting:
     #: Attributes of the tags that are one element to a parser.
     merged: int = 0
     options: int = 0
+    #: Formulas (``math``) among what may be open.
+    formulas: int = 0
     extreme: bool = False
 
     def start(self, name: bytes, bits: int, stack: list[Open]) -> None:
@@ -93,7 +99,7 @@ class Formatting:
         if kind:
             self.unknown(parent.item not in (0, kind))  # <li> does not close <dd>, nor the other way round
             parent.item = kind
-        if bits & chrome.LOOSE and not (stack and stack[-1].bits & chrome.CHOICE):
+        if bits & chrome.LOOSE and not (name == b"optgroup" and stack and stack[-1].bits & chrome.CHOICE):
             self.unknown(not self.open or self.open[-1][0] != b"ruby")
 
     def count_attributes(self, count: int, bits: int) -> None:
@@ -111,9 +117,14 @@ class Formatting:
             if opened == name:
                 if max(depth - outer, 0) + top - at <= MAX_CROSSED:
                     del self.open[at]
+                    self.formulas -= opened == _FORMULA
                 return
             if bits & chrome.MARKER:
                 return
+
+    def start_unended(self, name: bytes, bits: int) -> None:
+        """Note a start tag in a drawing or a formula: there what has no end tag, or may have none, stays open."""
+        self.unknown(bool(bits & (chrome.IMPLIED | chrome.VOID)) and name not in _BREAKING)
 
     def unknown(self, count: int) -> None:
         """Note so many elements that may be open, and whose end will not be seen."""
@@ -133,7 +144,9 @@ class Formatting:
             self.barriers -= 1
             self.floor = opened.floor
         if opened.bits & chrome.FOREIGN:
-            self.open[opened.formatting :] = [one for one in self.open[opened.formatting :] if one[1] or not one[0]]
+            inside = self.open[opened.formatting :]
+            self.open[opened.formatting :] = [one for one in inside if one[1] or not one[0]]
+            self.formulas -= sum(one[0] == _FORMULA for one in inside)
             self.floor = min(self.floor, len(self.open))
 
     def _begin(self, name: bytes, bits: int, depth: int) -> None:
@@ -141,3 +154,4 @@ class Formatting:
             self.extreme = True
         else:
             self.open.append((name, bits, depth))
+            self.formulas += name == _FORMULA

@@ -9,7 +9,8 @@ An image's ``alt`` is not text: it is not shown, and templates fill it with file
 Result: the text in which \\1 … \\2 enclose what is not main (text that contains those two gets blanks for them), flags,
 and what the page declares about itself. `IRREGULAR` says that the nesting of tags is not plain enough for this walk to
 know the tree: such markup is to be parsed and serialised by a real parser first (`text`). `EXTREME` says that it is
-nested so deeply, or with so many open formatting elements, that a parser's work on it is not bounded.
+nested so deeply, with so many open formatting elements, or so much text in wrong places, that a parser's work on it is
+not bounded.
 
 The compiled core has the same walk (`core/markup.h`), some fifty times faster; this is what it must agree with.
 """
@@ -25,6 +26,7 @@ from clusterd_crawler.html import chrome
 from clusterd_crawler.html.declared import Declarations, Declared
 from clusterd_crawler.html.embedded_content import Embedded
 from clusterd_crawler.html.formatting import Formatting, Open
+from clusterd_crawler.html.joined_text import JoinedText
 from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, other_spans, with_marks
 from clusterd_crawler.html.raw_elements import end_of_raw
 from clusterd_crawler.html.tags import Tag, end_of_comment, read_tag
@@ -85,6 +87,7 @@ class Walk:
     #: Height of the stack where the open link began; -1 where none is open.
     link_depth: int = -1
     formatting: Formatting = field(default_factory=Formatting)
+    joined: JoinedText = field(default_factory=JoinedText)
     #: Letters where the open ``h1`` began; -1 where none is open.
     heading: int = -1
 
@@ -95,14 +98,14 @@ class Walk:
             tag = data.find(b"<", at)
             if tag < 0:
                 tag = len(data)
-            self._text(at, tag)
+            self._data(at, tag)
             at = self._markup(tag) if tag < len(data) else tag
         # An end tag that is not followed may have ended what hides the rest, or keeps it from the main text.
         if self.link_depth >= 0 or self.hidden or self.chrome:
             self._irregular()
         while self.stack:
             self._pop()
-        self.flags |= EXTREME * self.formatting.extreme
+        self.flags |= EXTREME * (self.formatting.extreme or self.joined.extreme)
 
     def _markup(self, at: int) -> int:
         """Read what begins with the ``<`` at a place; return where it ends."""
@@ -111,18 +114,26 @@ class Walk:
         if tag:
             if not tag.ends:
                 return self._start(tag, end)
+            if tag.written:
+                self.joined.pass_over()
             self._end(tag.name, tag.bits)
         if end:
             return end
-        if data.startswith(b"<!--", at):
-            return end_of_comment(data, at + 4)
         if data.startswith((b"<!", b"<?"), at) or (data.startswith(b"</", at) and at + 2 < len(data)):
+            self.joined.pass_over()
+            if data.startswith(b"<!--", at):
+                return end_of_comment(data, at + 4)
             if data.startswith(b"<![CDATA[", at):
                 self._irregular()
             end = data.find(b">", at + 2)
             return len(data) if end < 0 else end + 1
-        self._text(at, at + 1)  # a lone "<" is a sign like any other
+        self._data(at, at + 1)  # a lone "<" is a sign like any other
         return at + 1
+
+    def _data(self, start: int, end: int) -> None:
+        if start < end:
+            self.joined.text(self.data[start:end], self._is_beside_cells())
+            self._text(start, end)
 
     def _text(self, start: int, end: int, as_it_stands: bool = False) -> None:
         if self.hidden or start >= end:
@@ -138,10 +149,13 @@ class Walk:
             self.chrome_letters += count
         elif self.link_depth >= 0:
             self.link_letters += count
-        if count and self.stack:
-            top = self.stack[-1]
-            if top.bits & chrome.ROW or (top.bits & chrome.TABLE and not top.cell):
-                self._irregular()
+        if count and self._is_beside_cells():
+            self._irregular()
+
+    def _is_beside_cells(self) -> bool:
+        """Whether what is open is a table outside its cells."""
+        top = self.stack[-1] if self.stack else None
+        return bool(top and (top.bits & chrome.ROW or (top.bits & chrome.TABLE and not top.cell)))
 
     def _break(self) -> None:
         if not self.hidden and self.out and self.out[-1] > 0x20:
@@ -160,8 +174,11 @@ class Walk:
                 self.embedded.take(tag.attributes, len(self.out))
             self.page.take(tag.name, bits, tag.attributes)
             self.formatting.count_attributes(tag.written, bits)
+        self.joined.start(bits, tag.written, bool(self.stack and self.stack[-1].bits & chrome.TABLE))
         if self.foreign and bits and not bits & chrome.LINK:
             self._irregular()  # a parser leaves the foreign element, or reads this one otherwise
+        if self.foreign or self.formatting.formulas:
+            self.formatting.start_unended(tag.name, bits)
         if bits & (chrome.RAW | chrome.ESCAPABLE):
             return self._unparsed(tag, end)
         if bits & chrome.VOID:
@@ -183,7 +200,8 @@ class Walk:
         """Pass over the content of a raw element, or take it as text; return where the end tag begins."""
         endless = tag.name == b"plaintext" and not self.well_nested  # a parser writes its end
         end = len(self.data) if endless else end_of_raw(self.data, tag.name, at)
-        if self.foreign or (self.stack and self.stack[-1].bits & chrome.CHOICE):  # a parser may read it as markup
+        in_choice = self.stack and self.stack[-1].bits & chrome.CHOICE
+        if self.foreign or self.formatting.formulas or in_choice:  # a parser may read it as markup
             self.formatting.unknown(self.data.count(b"<", at, end))
         if tag.name == b"script" and not tag.attributes.get(b"src") and not self.hidden:
             self.embedded.take_script(self.data[at:end])

@@ -32,7 +32,7 @@ class Tag(NamedTuple):
     """What a tag says by itself, whatever stands around it."""
 
     name: bytes
-    #: Whether it is an end tag, of which nothing but its name counts.
+    #: Whether it is an end tag: of its attributes only counts how many there are.
     ends: bool
     #: Its element's bits (`chrome.TAGS`).
     bits: int
@@ -77,7 +77,7 @@ def _read(data: bytes, at: int) -> tuple[Tag | None, int]:
     name = match[2].lower()
     bits = chrome.TAGS.get(name, 0)
     if match[1]:
-        return Tag(name, True, bits, {}, 0, False, False, 0), end
+        return Tag(name, True, bits, {}, count, False, False, 0), end
     role = attributes.get(b"role", name if name == b"search" else b"").strip(chrome.BLANKS).lower()
     main = bool(bits & chrome.MAIN) or role == b"main"
     said = 0 if main else chrome.ROLES.get(role, 0) | (chrome.named(attributes) if bits & chrome.NAMED else 0)

@@ -5,8 +5,9 @@ A folder holds segments ``<owner>-<number>.spool``, oldest number first. A segme
     u32 length of key | u32 length of value | u32 CRC-32 of both | key | value         (little-endian)
 
 A record is appended with one write; what a crash or a full disk left half-written is cut off, or ends the reading of
-its segment. The owner of a segment holds a lock on ``<owner>.lock`` while it lives, so that several crawls share a
-folder; a spool that opens takes over the segments whose owner is gone. A segment is deleted when all of it is in the
+its segment. So do zeros, where a file system had given the file its size and not yet its bytes when the power failed:
+no value is empty. The owner of a segment holds a lock on ``<owner>.lock`` while it lives, so that several crawls share
+a folder; a spool that opens takes over the segments whose owner is gone. A segment is deleted when all of it is in the
 log; after a crash a part may be sent twice, which the daemon bears (at least once).
 
 Beyond its limit the spool drops its oldest segment, so that the latest version of a page is the one that stays.
@@ -148,7 +149,7 @@ class Spool:
             self._finish_segment(sync=True)
             if self._held is not None:
                 if not self._segments:
-                    (self._folder / f"{self.owner}.lock").unlink(missing_ok=True)
+                    _delete(self._folder / f"{self.owner}.lock")
                 os.close(self._held)
                 self._held = None
 
@@ -233,17 +234,33 @@ class Spool:
         _delete(segment.path)
 
     def _adopt(self) -> None:
-        """Take over the segments whose owner is gone."""
-        for lock in sorted(self._folder.glob("*.lock")):
-            if lock.stem == self.owner or (held := _take_lock(lock)) is None:
-                continue
-            for path in sorted(self._folder.glob(f"{lock.stem}-*.spool")):
-                self._number += 1
-                mine = self._folder / f"{self.owner}-{self._number:08d}.spool"
-                path.rename(mine)
-                self._segments.append(_measure(mine))
-            lock.unlink(missing_ok=True)
-            os.close(held)
+        """Take over the segments whose owner is gone, of who began first before others."""
+        for lock in sorted(self._folder.glob("*.lock"), key=_made_at):
+            try:
+                if lock.stem != self.owner and (held := _take_lock(lock)) is not None:
+                    try:
+                        self._inherit(lock)
+                    finally:
+                        os.close(held)
+            except OSError as error:  # of another user, for one: it is left to its own
+                logger.warning("What another crawl left on the spool cannot be taken over: %s", error)
+
+    def _inherit(self, lock: Path) -> None:
+        for path in sorted(self._folder.glob(f"{lock.stem}-*.spool")):
+            segment = _measure(path)
+            self._number += 1
+            segment.path = self._folder / f"{self.owner}-{self._number:08d}.spool"
+            path.rename(segment.path)
+            self._segments.append(segment)
+        lock.unlink(missing_ok=True)
+
+
+def _made_at(path: Path) -> int:
+    """Return when a lock was made, 0 where it is gone by now."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _hold_lock(path: Path) -> int:
@@ -295,21 +312,20 @@ def _write_all(file: int, packed: bytes) -> int:
 
 
 def _read(segment: Segment, most: int) -> tuple[list[Entry], int]:
-    """Return whole records from where the segment has been sent to, and where they end; none of a file that is gone."""
+    """Return whole records from where the segment has been sent to, and where they end.
+
+    None of a file that is gone or that the disk does not give: it would keep back all that comes after it.
+    """
     entries: list[Entry] = []
     end = segment.sent_bytes
-    try:
-        file = segment.path.open("rb")
-    except FileNotFoundError:
-        return entries, end
-    with file:
+    with suppress(OSError), segment.path.open("rb") as file:
         file.seek(end)
         while len(entries) < most:
             head = file.read(_HEAD.size)
             if len(head) < _HEAD.size:
                 break
             key_size, value_size, crc = _HEAD.unpack(head)
-            if key_size + value_size > segment.size - end:
+            if not value_size or key_size + value_size > segment.size - end:
                 break
             key, value = file.read(key_size), file.read(value_size)
             if len(value) < value_size or zlib.crc32(value, zlib.crc32(key)) != crc:
@@ -327,6 +343,8 @@ def _measure(path: Path) -> Segment:
         while position + _HEAD.size <= size:
             file.seek(position)
             key_size, value_size, _ = _HEAD.unpack(file.read(_HEAD.size))
+            if not value_size:
+                break
             position += _HEAD.size + key_size + value_size
             records += position <= size
     return Segment(path, size=size, records=records)

@@ -22,4 +22,5 @@ def is_good(response: Response) -> bool:
     """Whether a page came, whole: not an error, nor one that only its title tells, nor an empty answer."""
     if not 200 <= response.status < 300 or is_part(response):
         return False
-    return bool(response.body.strip()) and not is_soft_error(response.body)
+    content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
+    return bool(response.body.strip()) and not is_soft_error(response.body, content_type)

@@ -18,6 +18,11 @@ MAX_COPIED: Final = 250_000_000
 _BLANKS: Final = b"\t\n\f\r "
 
 
+def may_be_much(data: bytes) -> bool:
+    """Whether so much may be copied of a page: each of its texts is joined once at most, to less than the page."""
+    return (2 * data.count(b"<") + 1) * len(data) > MAX_COPIED
+
+
 @dataclass(slots=True)
 class Run:
     """Text that may be joined: how long it is, and whether lexbor has kept something else since it grew last."""

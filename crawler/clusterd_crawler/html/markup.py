@@ -26,7 +26,7 @@ from clusterd_crawler.html import chrome
 from clusterd_crawler.html.declared import Declarations, Declared
 from clusterd_crawler.html.embedded_content import Embedded
 from clusterd_crawler.html.formatting import Formatting, Open
-from clusterd_crawler.html.joined_text import JoinedText
+from clusterd_crawler.html.joined_text import JoinedText, may_be_much
 from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, other_spans, with_marks
 from clusterd_crawler.html.raw_elements import end_of_raw
 from clusterd_crawler.html.tags import Tag, end_of_comment, read_tag
@@ -87,13 +87,15 @@ class Walk:
     #: Height of the stack where the open link began; -1 where none is open.
     link_depth: int = -1
     formatting: Formatting = field(default_factory=Formatting)
-    joined: JoinedText = field(default_factory=JoinedText)
+    #: Of a page of which a parser may have to copy much.
+    joined: JoinedText | None = None
     #: Letters where the open ``h1`` began; -1 where none is open.
     heading: int = -1
 
     def run(self) -> None:
         """Read all markup."""
         data, at = self.data, 0
+        self.joined = JoinedText() if may_be_much(data) else None
         while at < len(data):
             tag = data.find(b"<", at)
             if tag < 0:
@@ -105,7 +107,7 @@ class Walk:
             self._irregular()
         while self.stack:
             self._pop()
-        self.flags |= EXTREME * (self.formatting.extreme or self.joined.extreme)
+        self.flags |= EXTREME * (self.formatting.extreme or (self.joined is not None and self.joined.extreme))
 
     def _markup(self, at: int) -> int:
         """Read what begins with the ``<`` at a place; return where it ends."""
@@ -114,13 +116,14 @@ class Walk:
         if tag:
             if not tag.ends:
                 return self._start(tag, end)
-            if tag.written:
+            if self.joined and tag.written:
                 self.joined.pass_over()
             self._end(tag.name, tag.bits)
         if end:
             return end
         if data.startswith((b"<!", b"<?"), at) or (data.startswith(b"</", at) and at + 2 < len(data)):
-            self.joined.pass_over()
+            if self.joined:
+                self.joined.pass_over()
             if data.startswith(b"<!--", at):
                 return end_of_comment(data, at + 4)
             if data.startswith(b"<![CDATA[", at):
@@ -131,9 +134,9 @@ class Walk:
         return at + 1
 
     def _data(self, start: int, end: int) -> None:
-        if start < end:
+        if self.joined and start < end:
             self.joined.text(self.data[start:end], self._is_beside_cells())
-            self._text(start, end)
+        self._text(start, end)
 
     def _text(self, start: int, end: int, as_it_stands: bool = False) -> None:
         if self.hidden or start >= end:
@@ -154,8 +157,10 @@ class Walk:
 
     def _is_beside_cells(self) -> bool:
         """Whether what is open is a table outside its cells."""
-        top = self.stack[-1] if self.stack else None
-        return bool(top and (top.bits & chrome.ROW or (top.bits & chrome.TABLE and not top.cell)))
+        if not self.stack:
+            return False
+        top = self.stack[-1]
+        return bool(top.bits & chrome.ROW or (top.bits & chrome.TABLE and not top.cell))
 
     def _break(self) -> None:
         if not self.hidden and self.out and self.out[-1] > 0x20:
@@ -174,7 +179,8 @@ class Walk:
                 self.embedded.take(tag.attributes, len(self.out))
             self.page.take(tag.name, bits, tag.attributes)
             self.formatting.count_attributes(tag.written, bits)
-        self.joined.start(bits, tag.written, bool(self.stack and self.stack[-1].bits & chrome.TABLE))
+        if self.joined:
+            self.joined.start(bits, tag.written, bool(self.stack and self.stack[-1].bits & chrome.TABLE))
         if self.foreign and bits and not bits & chrome.LINK:
             self._irregular()  # a parser leaves the foreign element, or reads this one otherwise
         if self.foreign or self.formatting.formulas:

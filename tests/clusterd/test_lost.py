@@ -74,6 +74,18 @@ class TestLostOnAnotherHost:
         moved.add("https://gone.example/q", words("left"), "3", at=3 * DAY)
         assert moved.lost(*urls, host=host, to_sweep="2")["https://gone.example/q"].match == "https://new.example/q"
 
+    @pytest.mark.parametrize("copies", [19, 20, 30, 200])
+    def test_a_page_of_many_copies_on_the_server_that_was_renamed(self, moved: Site, copies: int) -> None:
+        """Under so many session ids it was there, each as near as what it is by now."""
+        for n in range(copies):
+            moved.add(f"https://old.example/?sid={n}", words("entry"), "1", at=DAY)
+        moved.add("https://renamed.example/", words("entry"), "2", at=2 * DAY)
+        found = moved.lost(host="old.example", to_sweep="2")
+        assert {found[f"https://old.example/?sid={n}"].match for n in range(copies)} == {"https://renamed.example/"}
+        moved.add("https://renamed.example/", words("later"), "3", at=3 * DAY)
+        found = moved.lost(host="old.example", to_sweep="2")
+        assert {found[f"https://old.example/?sid={n}"].match for n in range(copies)} == {"https://renamed.example/"}
+
     def test_a_copy_that_was_there_before_is_no_new_place(self, moved: Site) -> None:
         moved.add("https://copy.example/p", words("moved"), "0", at=DAY // 2)
         moved.add("https://old.example/q", words("left"), "1", at=DAY)

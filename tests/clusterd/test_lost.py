@@ -44,6 +44,23 @@ def test_pages_of_a_dozen_words_have_no_match_by_chance(site: Site, count: int) 
     assert matches == {"https://a.example/kept": "https://a.example/moved"}
 
 
+def test_a_copy_that_is_left_was_edited_since(site: Site) -> None:
+    """It is what became of the page under its other URL; nothing had, it was said, unless it was hardly edited."""
+    for sweep, every in (("1", 0), ("2", 40), ("3", 20)):
+        text = edited(words("page"), every) if every else words("page")
+        site.add("https://a.example/page", text, sweep, at=int(sweep) * DAY)
+        site.add(f"https://a.example/other/{sweep}", words(f"other {sweep}"), sweep, at=int(sweep) * DAY)
+    site.add("https://a.example/print?page=1", words("page"), "1", at=DAY)
+    site.add("https://a.example/part", " ".join(words("page").split()[:150]) + words("part"), "1", at=DAY)
+    for to_sweep, resemblance in (("2", 0.60), ("3", 0.33)):
+        lost = site.lost(to_sweep=to_sweep)
+        found = lost["https://a.example/print?page=1"]
+        assert (found.match, found.resemblance) == ("https://a.example/page", pytest.approx(resemblance, abs=0.05))
+        assert lost["https://a.example/part"].match is None
+    first, second = queries.changes(site.index, TEXT)
+    assert (first.moved_within, first.vanished, second.moved) == (1, 2, 0)
+
+
 class TestLostOnAnotherHost:
     @pytest.fixture
     def moved(self, site: Site) -> Site:

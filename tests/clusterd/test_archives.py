@@ -241,17 +241,20 @@ def test_lines_in_utf_16_are_refused_as_a_whole(tmp_path: Path, charset: str) ->
     [
         (ROW.encode("utf-16"), "is in UTF-16; JSON lines are in UTF-8"),
         (gzip.compress(b"WARC/1.0\r\n" + bytes(9)), "is a WARC, ARC or Parquet file; give its name"),
+        (b"WARC/1.0\r\n" + bytes(9), "is a WARC, ARC or Parquet file; give its name"),
+        (b"filedesc://a.arc 0.0.0.0 20260131120000 text/plain 9\n", "is a WARC, ARC or Parquet file; give its name"),
         (bz2.compress(PAGE), "is packed with bzip2; unpack it first"),
+        (lzma.compress(PAGE), "is packed with xz; unpack it first"),
         (f"[\n{ROW},\n{ROW}\n]".encode(), "is one JSON array; JSON lines have one object a line (jq -c '.[]'"),
         (json.dumps([json.loads(ROW)], indent=4).encode(), "is one JSON array"),
         (json.dumps(json.loads(ROW), indent=4).encode(), "has an object over several lines"),
     ],
-    ids=["UTF-16", "WARC", "bzip2", "array", "indented array", "indented object"],
+    ids=["UTF-16", "packed WARC", "WARC", "ARC", "bzip2", "xz", "array", "indented array", "indented object"],
 )
 def test_what_is_no_lines_is_refused_as_a_whole_where_it_comes_through_a_pipe(
     tmp_path: Path, data: bytes, what: str
 ) -> None:
-    """An array, as Scrapy exports, was rejected line by line, but for its last row."""
+    """An array, as Scrapy exports, was rejected line by line, but for its last row; each line of an unpacked WARC."""
     command = [sys.executable, "-m", "clusterd", "batch", "cluster", "-"]
     done = subprocess.run(command, input=data, capture_output=True, cwd=tmp_path, timeout=60, check=False)
     assert done.returncode == 2

@@ -88,6 +88,8 @@ def test_one_line_and_the_right_status(tmp_path: Path, words: tuple[str, ...], s
         (("similar", "http://a.example/\udcff"), 1),
         (("group", "http://a.example/\udcff"), 0),
         (("rules", "show", "\udcff"), 2),
+        (("clusters", "--host", "\udcff"), 2),
+        (("find-lost", "http://\udcff.example/"), 2),
         (("ingest", "--sweep", "\udcff", "page.html"), 1),
     ],
 )

@@ -186,6 +186,14 @@ class TestSweeps:
         assert counted == [0, 1, 1, 1, 1]
         assert (tmp_path / "changes.svg").read_text().startswith("<?xml")
 
+    def test_a_host_of_one_sweep_beside_others_of_two(self, dated: Typed, tmp_path: Path) -> None:
+        """No host had been seen in two, it was said."""
+        once = page("once", words(1), sweep="2025") | {"url": "http://once.example/"}
+        dated("ingest", str(write(tmp_path / "once.jsonl", once)))
+        status, periods, err = dated("changes", "--host", "once.example", json_lines=False)
+        assert (status, periods) == (0, [])
+        assert err.startswith("nothing to compare: once.example has not been seen in two sweeps (CLUSTERD_")
+
     def test_that_there_is_nothing_to_plot_is_said_once(self, filled: Typed, tmp_path: Path) -> None:
         status, periods, err = filled("changes", "--plot", "changes.svg", json_lines=False)
         assert (status, periods) == (1, [])

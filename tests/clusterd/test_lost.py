@@ -44,6 +44,32 @@ def test_pages_of_a_dozen_words_have_no_match_by_chance(site: Site, count: int) 
     assert matches == {"https://a.example/kept": "https://a.example/moved"}
 
 
+@pytest.mark.parametrize("every", [60, 30])
+def test_a_page_of_many_copies_that_was_edited_is_no_template(site: Site, every: int) -> None:
+    """Under thirty session ids then, thirty others now: what is on thirty pages weighed a thirtieth, none was near."""
+    for sweep, text in (("1", words("entry", 90)), ("2", edited(words("entry", 90), every))):
+        for n in range(30):
+            site.add(f"https://a.example/?sid={sweep}{n}", text, sweep, at=int(sweep) * DAY)
+    assert {found.match for found in site.lost().values()} <= {f"https://a.example/?sid=2{n}" for n in range(30)}
+
+
+def test_a_copy_that_is_left_was_edited_since(site: Site) -> None:
+    """It is what became of the page under its other URL; nothing had, it was said, unless it was hardly edited."""
+    for sweep, every in (("1", 0), ("2", 40), ("3", 20)):
+        text = edited(words("page"), every) if every else words("page")
+        site.add("https://a.example/page", text, sweep, at=int(sweep) * DAY)
+        site.add(f"https://a.example/other/{sweep}", words(f"other {sweep}"), sweep, at=int(sweep) * DAY)
+    site.add("https://a.example/print?page=1", words("page"), "1", at=DAY)
+    site.add("https://a.example/part", " ".join(words("page").split()[:150]) + words("part"), "1", at=DAY)
+    for to_sweep, resemblance in (("2", 0.60), ("3", 0.33)):
+        lost = site.lost(to_sweep=to_sweep)
+        found = lost["https://a.example/print?page=1"]
+        assert (found.match, found.resemblance) == ("https://a.example/page", pytest.approx(resemblance, abs=0.05))
+        assert lost["https://a.example/part"].match is None
+    first, second = queries.changes(site.index, TEXT)
+    assert (first.moved_within, first.vanished, second.moved) == (1, 2, 0)
+
+
 class TestLostOnAnotherHost:
     @pytest.fixture
     def moved(self, site: Site) -> Site:
@@ -73,6 +99,18 @@ class TestLostOnAnotherHost:
             moved.lost(*urls, host=host, to_sweep="4")
         moved.add("https://gone.example/q", words("left"), "3", at=3 * DAY)
         assert moved.lost(*urls, host=host, to_sweep="2")["https://gone.example/q"].match == "https://new.example/q"
+
+    @pytest.mark.parametrize("copies", [19, 20, 30, 200])
+    def test_a_page_of_many_copies_on_the_server_that_was_renamed(self, moved: Site, copies: int) -> None:
+        """Under so many session ids it was there, each as near as what it is by now."""
+        for n in range(copies):
+            moved.add(f"https://old.example/?sid={n}", words("entry"), "1", at=DAY)
+        moved.add("https://renamed.example/", words("entry"), "2", at=2 * DAY)
+        found = moved.lost(host="old.example", to_sweep="2")
+        assert {found[f"https://old.example/?sid={n}"].match for n in range(copies)} == {"https://renamed.example/"}
+        moved.add("https://renamed.example/", words("later"), "3", at=3 * DAY)
+        found = moved.lost(host="old.example", to_sweep="2")
+        assert {found[f"https://old.example/?sid={n}"].match for n in range(copies)} == {"https://renamed.example/"}
 
     def test_a_copy_that_was_there_before_is_no_new_place(self, moved: Site) -> None:
         moved.add("https://copy.example/p", words("moved"), "0", at=DAY // 2)

@@ -23,8 +23,9 @@ def page(name: str, fingerprints: np.typing.NDArray[np.uint64], shingles: int = 
     """A page as the index gives it: its values are cut."""
     values = np.sort(fingerprints).astype("<u8").tobytes()
     shingles = shingles or len(fingerprints)
-    kept, _ = prepare(StreamSketch(values, shingles, shingles + 9, 1), TEXT, DEFAULT)
-    return Page(f"http://site.example/{name}", Restored(kept, TEXT, shingles, shingles + 9, 1))
+    text = hash(values)
+    kept, _ = prepare(StreamSketch(values, shingles, shingles + 9, text), TEXT, DEFAULT)
+    return Page(f"http://site.example/{name}", Restored(kept, TEXT, shingles, shingles + 9, text))
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ from clusterd_crawler.sketch import TEXT
 
 from tests.clusterd.warc_records import WHOLE, answer, record, sent, taken, text_record
 
+NO_NUMBER = "it does not say how long it is: its Content-Length is no number, or the file is cut short"
+
 
 def test_a_record_without_an_address_costs_no_other(tmp_path: Path) -> None:
     file = tmp_path / "a.warc"
@@ -185,7 +187,20 @@ def test_behind_records_whose_lengths_are_wrong_the_next_ones_are_found(tmp_path
     file.write_bytes(counted + none + WHOLE[2])
     urls, reasons = taken(file)
     assert urls == ["http://w.example/counted", "http://w.example/2"]
-    assert reasons == ["it goes on behind its end: its Content-Length is wrong"] * 2
+    assert reasons == ["it goes on behind its end: its Content-Length is wrong", NO_NUMBER]
+
+
+@pytest.mark.parametrize("kind", ["conversion", "resource"])
+@pytest.mark.parametrize("said", [b"", b" ", b" many", b" -5"], ids=repr)
+def test_a_text_whose_length_is_no_number_is_no_page_without_a_word(tmp_path: Path, kind: str, said: bytes) -> None:
+    """It was, and took the place of the page's text: in a file cut short just there, too, of which nothing was said."""
+    file = tmp_path / "a.warc.wet"
+    texts = [text_record(f"http://w.example/{n}", kind) for n in range(3)]
+    head, mark, rest = texts[1].partition(b"Content-Length:")
+    file.write_bytes(texts[0] + head + mark + said)
+    assert taken(file) == (["http://w.example/0"], [NO_NUMBER])
+    file.write_bytes(texts[0] + head + mark + said + rest.removeprefix(b" 5") + texts[2])
+    assert taken(file) == (["http://w.example/0", "http://w.example/2"], [NO_NUMBER])
 
 
 def test_records_whose_lengths_count_the_blank_lines_behind_them_are_whole(tmp_path: Path) -> None:

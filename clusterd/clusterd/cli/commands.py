@@ -211,8 +211,10 @@ def _say_of_system(error: Exception, arguments: list[str]) -> int:
     """Say what the system does not let us do, or that the fault is ours."""
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("clusterd"):
         return _say(lacking(error), 1)
-    if isinstance(error, UnicodeEncodeError) and error.object in arguments:
-        return _say(f"{error.object}: holds bytes that are no UTF-8, as no name in the store does", 2)
+    from clusterd_crawler.urls import is_text
+
+    if isinstance(error, UnicodeEncodeError) and (given := next((a for a in arguments if not is_text(a)), "")):
+        return _say(f"{given}: holds bytes that are no UTF-8, as no name in the store does", 2)
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         try:
             sys.stdout.flush()

@@ -118,7 +118,7 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
                 periods.append(period)
                 yield changes_record(period)
 
-        nothing = f"no host has been seen in two sweeps ({SWEEPS})"
+        nothing = f"{'no host has' if host is None else host + ' has not'} been seen in two sweeps ({SWEEPS})"
         empty = f"nothing to compare: {nothing}" if plot is None else ""  # below it is said as an error
         invocation.show(invocation.counted(kept(), "periods"), CHANGES_COLUMNS, empty=empty)
         if forgotten := services.index.forgotten():

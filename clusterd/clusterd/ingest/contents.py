@@ -71,11 +71,14 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     return io.BufferedReader(Frames(stream, zstandard_frame)) if head.startswith(ZSTD) else stream
 
 
-def container(head: bytes) -> str:
-    """Return what a file is that holds other files, or is packed otherwise, by its first bytes; "" where it is none."""
+def container(head: bytes, looked_at: int | None = None) -> str:
+    """Return what a file is that holds other files, or is packed otherwise, by its first bytes; "" where it is none.
+
+    ``looked_at``: how many of them are there, of what comes through a pipe; of a longer mark no more is looked for.
+    """
     if head[_TAR] == b"ustar":
         return "a tar archive"
-    return next((what for magic, what in _CONTAINERS.items() if head.startswith(magic)), "")
+    return next((what for magic, what in _CONTAINERS.items() if head.startswith(magic[:looked_at])), "")
 
 
 def is_html(data: bytes) -> bool:

@@ -141,11 +141,14 @@ def read(
 
 
 def _refuse_others(stream: io.BufferedReader, path: str) -> None:
-    """Refuse what comes through a pipe and is no JSON lines, by its first bytes: no line of it would be one."""
+    """Refuse what comes through a pipe and is no JSON lines, by its first bytes: no line of it would be one.
+
+    These are `MAGIC` at most, so as not to wait for more, and longer marks are known by so many.
+    """
     head = stream.peek(MAGIC)
-    if head.startswith((*ARCHIVES, PARQUET)):
+    if head.startswith(tuple(mark[:MAGIC] for mark in (*ARCHIVES, PARQUET))):
         raise WrongInput(f"{path}: is a WARC, ARC or Parquet file; give its name: a pipe can be read only once")
-    if other := container(head):
+    if other := container(head, MAGIC):
         raise WrongInput(f"{path}: is {other}; unpack it first: a pipe takes JSON lines (.gz, .zst)")
     if why := _no_lines(head, spread=True):
         raise WrongInput(f"{path}: {why}")

@@ -56,6 +56,7 @@ _FIRST_DAY: Final = "0000-01-01"
 #: A length or a status that may be meant: of more digits than 4,300 Python reads no number.
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 NOT_MODIFIED: Final = 304
+LONGER: Final = "it goes on behind its end: its Content-Length is wrong"
 #: Statuses of headers behind which the answer comes: all of 1xx but 101, behind which another protocol does.
 IN_ADVANCE: Final = re.compile("1(?!01)..")
 
@@ -133,7 +134,7 @@ def _records(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[T
         return
     is_arc = plain.peek(1).startswith(ARC[:1])  # there may be one byte only so far
     archive = Archive(plain, is_arc=is_arc)
-    number = strays = 0
+    number = named = strays = 0
     of_texts = True
     while True:
         number += 1
@@ -143,7 +144,8 @@ def _records(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[T
             why = "" if record is not None else trouble(plain)
             if archive.err_count > strays and not why:
                 strays = archive.err_count
-                yield Broken(f"{name} record {number - 1}", "it goes on behind its end: its Content-Length is wrong")
+                if named < number - 1:
+                    yield Broken(f"{name} record {number - 1}", LONGER)
             if record is None:
                 if why:
                     yield Broken(where, why, ends=True)
@@ -156,7 +158,7 @@ def _records(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[T
             held = taken(record, other_method, taking(record, archive.loader, where))
             _to_the_end(record)
         except BrokenRecord as error:
-            ends = isinstance(error, EndsEarly)
+            named, ends = number, isinstance(error, EndsEarly)
             yield Broken(where, (ends and trouble(plain)) or str(error), ends)
             if ends:
                 return
@@ -320,12 +322,17 @@ def _http_headers(record: Any, loader: Any, url: str) -> Any:
 
 
 def _has_length(record: Any) -> None:
-    """Raise `EndsEarly` where a record does not say how long it is, or the file ends before it could."""
+    """Raise `EndsEarly` where a record does not say how long it is, or the file ends before it could.
+
+    `BrokenRecord` where it says so in other than a number: warcio takes it for empty, and goes on behind its headers.
+    """
     if not isinstance(record.raw_stream, LimitReader):
         raise EndsEarly(
             "it does not say how long it is (Content-Length), or the file is cut short inside its headers: the rest "
             "of the file cannot be read"
         )
+    if not record.rec_headers.get_header("Content-Length", "").strip().isdecimal():
+        raise BrokenRecord("it does not say how long it is: its Content-Length is no number, or the file is cut short")
 
 
 def _to_the_end(record: Any) -> None:

@@ -13,7 +13,7 @@ Memory: some 200 bytes for each of them that says something else than its URL do
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -36,6 +36,9 @@ TWIN: Final = 0.9
 SAME: Final = 0.5
 #: Pages of other hosts that are looked at for one lost page.
 LOOKED_AT: Final = 20
+#: How many times as many are asked for where copies on its own host leave no room for those, and of how many at most.
+DEEPER: Final = 8
+DEEPEST: Final = 10_000
 #: Lost texts whose candidates are remembered.
 REMEMBERED: Final = 50_000
 #: Smallest values by which superseded versions are found, and how many of them are in common at least: two with r = .5
@@ -83,8 +86,9 @@ class Elsewhere:
 
     index: Index
     profile: Profile
-    #: Text of a lost page → the URLs of current pages that resemble it.
-    _current: dict[int, list[str]] = field(default_factory=dict)
+    #: "" and the text of a lost page → the URLs of current pages that resemble it; where copies of it are many, under
+    #: the host that lost it: those of other hosts.
+    _current: dict[tuple[str, int], list[str]] = field(default_factory=dict)
     #: Sweep → its superseded versions that do not say what their URLs say now: URL and time.
     _superseded: dict[str, list[tuple[str, int]]] | None = None
     #: Sweep → when it began.
@@ -99,7 +103,7 @@ class Elsewhere:
         """
         if not several:
             return []
-        alike = self._alike(several)
+        alike = self._alike(several, home.host)
         if target != home.sweeps[-1]:
             past = self._past_of(target)
             alike = [[*urls, *past.near(one.page.sketch)] for urls, one in zip(alike, several, strict=True)]
@@ -127,7 +131,7 @@ class Elsewhere:
                 found.append((there, how))
         return found
 
-    def _alike(self, several: Sequence[Gone]) -> list[list[str]]:
+    def _alike(self, several: Sequence[Gone], home: str) -> list[list[str]]:
         """Return for each lost page the current pages that resemble it.
 
         They are asked for without its own URL: of another host's lost page it may be the match.
@@ -135,16 +139,35 @@ class Elsewhere:
         texts = [gone.last.text for gone in several]
         if len(self._current) + len(texts) > REMEMBERED:
             self._current.clear()
-        unknown = {gone.last.text: gone.page.sketch for gone in several if gone.last.text not in self._current}
-        by_profile: dict[int, list[int]] = defaultdict(list)
+        unknown = {gone.last.text: gone.page.sketch for gone in several if self._known(gone.last.text, home) is None}
+        by_profile: dict[int, dict[int, StreamSketch]] = defaultdict(dict)
         for text, sketch in unknown.items():
-            by_profile[made_by(sketch, self.profile).code].append(text)
+            by_profile[made_by(sketch, self.profile).code][text] = sketch
         for profile, of in by_profile.items():
-            for text, hits in zip(
-                of, self.index.listed([unknown[text] for text in of], profile, LOOKED_AT + 1), strict=True
-            ):
-                self._current[text] = [hit.url for hit in hits[:LOOKED_AT] if hit.resemblance >= SAME]
-        return [self._current[text] for text in texts]
+            self._ask(of, profile, home)
+        return [self._known(text, home) or [] for text in texts]
+
+    def _known(self, text: int, home: str) -> list[str] | None:
+        return self._current.get(("", text), self._current.get((home, text)))
+
+    def _ask(self, sketches: Mapping[int, StreamSketch], profile: int, home: str) -> None:
+        """Ask what resembles lost texts: the farther down, the more copies of them the host itself has had.
+
+        A page that was there under thirty session ids has twenty-nine copies that are as near as the one elsewhere.
+        """
+        limit, asked = LOOKED_AT + 1, list(sketches)
+        while asked:
+            deeper = []
+            for text, hits in zip(asked, self.index.listed([sketches[t] for t in asked], profile, limit), strict=True):
+                alike = [hit.url for hit in hits if hit.resemblance >= SAME]
+                crowded = len(hits) == limit and hits[-1].resemblance >= TWIN
+                if not crowded and limit <= LOOKED_AT + 1:
+                    self._current["", text] = alike[:LOOKED_AT]
+                    continue
+                others = self._current[home, text] = [url for url in alike if host_of(url) != home][:LOOKED_AT]
+                if crowded and len(others) < LOOKED_AT and limit < DEEPEST:
+                    deeper.append(text)
+            limit, asked = min(limit * DEEPER, DEEPEST), deeper
 
     def began(self, sweep: str) -> int | None:
         """Return when a sweep of any host began, in milliseconds; None where no host has been seen in it."""

@@ -6,7 +6,8 @@ The best match among the pages that could have taken its place in the later swee
   whatever its URL: to one that it resembles nearly whole, or by half and `GAIN` more than the lost page (it would be
   that page, which moved as well). Under the lost page's name it may, if it is near the lost page by its text, too; or
 - had the lost page's content already or took it over since: it resembles the lost page nearly whole (r ≥ `TWIN`), or
-  `GAIN` more than it did when the lost page was last seen (two pages merged into one).
+  did when that was last seen (a copy, which was edited since), or does `GAIN` more than then (two pages merged into
+  one).
 
 Best match, not a threshold: see `nearest` for the score and why short pages need no profile of their own. "No match"
 is said only where nothing shares more than a phrase and no page stands in its place. The margin is by how much the best
@@ -328,9 +329,12 @@ class Search:
         return self._gained(page, match.page, start, [] if before is None else [self.sketch(before) or page.sketch])
 
     def _gained(self, page: Page, match: Page, start: str, before: Sequence[StreamSketch]) -> bool:
-        """Whether a later page holds more of the lost one than what it was before did, or nearly all of it."""
+        """Whether a later page holds more of the lost one than what it was before did, or nearly all of it.
+
+        What was a copy of it under its own URL, and was edited since, is it still.
+        """
         now = likeness(page.sketch, match.sketch, self.profile)
-        if now.resemblance >= TWIN:
+        if any(likeness(page.sketch, one, self.profile).resemblance >= TWIN for one in (match.sketch, *before)):
             return True
         origin = self._older(page, match, start)
         then = [likeness(page.sketch, one, self.profile).a_in_b for one in (*before, origin) if one is not None]

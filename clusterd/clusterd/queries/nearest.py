@@ -5,7 +5,7 @@ between two versions 59 pass r ≥ .5, and 156 are right by best match. What sep
 one is not how much they share but *what*: a shingle that stands on every page of a site is its template. So pages are
 ranked by a weighted resemblance over the sketches,
 
-    score(A, B) = Σ w(x), x in A ∩ B  /  Σ w(x), x in A ∪ B        w(x) = 1 / number of the set's pages that carry x
+    score(A, B) = Σ w(x), x in A ∩ B  /  Σ w(x), x in A ∪ B        w(x) = 1 / number of the set's texts that carry x
 
 read up to the lower end of the two sketches, as `clusterd_consumer.resemblance` does. An index stores values cut to
 `mantissa` bits an octave, so that different values agree by chance: what is expected of it is taken off the counts and
@@ -82,11 +82,16 @@ class Nearest:
         self._begins = np.zeros(len(pages) + 1, np.int64)
         #: The different values, ascending, and of each page, one behind the other, the places of its values there.
         self._known, self._ranks = self._ranked()
-        counts = np.bincount(self._ranks, minlength=len(self._known))
         #: Where the owners of each known value begin; at last, where they end.
+        counts = np.bincount(self._ranks, minlength=len(self._known))
         self._starts = np.append(0, np.cumsum(counts)).astype(np.uint32)
         self._owners = self._by_value()
-        self._counts = np.maximum(counts - self._chance_of_known(), 1.0).astype(np.float32)
+        #: On how many pages of different texts each known value is: what is there under thirty session ids is none of
+        #: the template for that.
+        different = np.zeros(len(pages), np.bool_)
+        different[list({page.sketch.text: number for number, page in enumerate(pages)}.values())] = True
+        carried = self._carried(different) - self._chance_of_known(different)
+        self._counts = np.maximum(carried, 1.0).astype(np.float32)
         self._weight_of = 1 / self._counts
         self._namesakes: dict[str, list[int]] = {}
         self._names = [page_name(page.url) for page in pages]
@@ -126,10 +131,19 @@ class Nearest:
             free += counts
         return owners
 
-    def _chance_of_known(self) -> Weights:
-        """Return on how many pages each known value is expected by chance."""
+    def _carried(self, pages: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Return on how many of these pages each known value is."""
+        counts = np.zeros(len(self._known), np.int64)
+        for begin in range(0, len(self.pages), PORTION):
+            bounds = self._begins[begin : begin + PORTION + 1]
+            taken = np.repeat(pages[begin : begin + PORTION], np.diff(bounds))
+            counts += np.bincount(self._ranks[bounds[0] : bounds[-1]][taken], minlength=len(counts))
+        return counts
+
+    def _chance_of_known(self, pages: npt.NDArray[np.bool_]) -> Weights:
+        """Return on how many of these pages each known value is expected by chance."""
         ends = np.searchsorted(self._known, np.left_shift(np.uint64(1), np.arange(OCTAVES, dtype=np.uint64)))
-        by_chance = self._octaves.sum(axis=1, dtype=np.float64) / self._cells
+        by_chance = self._octaves[:, pages].sum(axis=1, dtype=np.float64) / self._cells
         return np.repeat(by_chance, np.diff(ends, prepend=0))
 
     def matches(

@@ -165,29 +165,47 @@ class Crawl:
         self._counting.start()
 
     async def close(self) -> None:
-        """Bring what waits into the log or on the spool, let an embedded daemon finish, end the threads."""
+        """Bring what waits into the log or on the spool, let an embedded daemon finish, end the threads.
+
+        Each part ends whatever becomes of those before it: else a fault of one would lose what others hold.
+        """
         self._frozen.thaw()
+        self._paused.stop()
+        ends = (self._end_requests, self._end_pages, self._end_publisher, self._end_listening, self._end_subscriber)
+        for end in (*ends, self._end_daemon):
+            await _contained(end)
+        await _contained(run_in_thread, self._paused.keep, self._kept)
+        await _contained(run_in_thread, self._kept.close)
+        if self._counting is not None:
+            self._counting.count()
+
+    async def _end_requests(self) -> None:
         if self._counting is not None:
             self._counting.stop()
-        self._paused.stop()
         await self._changes.close()
+
+    async def _end_pages(self) -> None:
         await self._pages.close()
         self.unread.close()
+
+    async def _end_publisher(self) -> None:
         if self._publisher is not None:
             await run_in_thread(self._publisher.close, *CLOSE_SECONDS)
+
+    async def _end_listening(self) -> None:
         if self._daemon is not None and not await run_in_thread(self._daemon.drain):
             logger.warning("The daemon has not worked off this crawl yet; the next one goes on with it")
         if self._publisher is not None and self._publisher.reachable:
             await self._verdicts.answered(HEAR_SECONDS)
+
+    async def _end_subscriber(self) -> None:
         if self._subscriber is not None:
             await run_in_thread(self._subscriber.close, 5.0)
         self._near_duplicates.close()
+
+    async def _end_daemon(self) -> None:
         if self._daemon is not None:
             await run_in_thread(self._daemon.stop)
-        await run_in_thread(self._paused.keep, self._kept)
-        await run_in_thread(self._kept.close)
-        if self._counting is not None:
-            self._counting.count()
 
     def idle(self) -> None:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched.
@@ -354,3 +372,11 @@ class Crawl:
 
     async def _send(self, signal: object, arguments: dict[str, Any]) -> None:
         await self._crawler.signals.send_catch_log_async(signal, spider=self._spider, **arguments)
+
+
+async def _contained(end: Callable[..., Coroutine[Any, Any, None]], *given: Any) -> None:
+    """Log what a part of the crawl raises at its end."""
+    try:
+        await end(*given)
+    except Exception:
+        logger.exception("clusterd could not end as it should; the other parts of it do")

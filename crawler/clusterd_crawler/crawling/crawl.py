@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -268,11 +269,16 @@ class Crawl:
             self._loop.start(self._changes.spill(old))
 
     def _fetch_again(self, kept: KeptOut) -> Request | None:
-        if self._admission.may_queue:
+        if not self._admission.may_queue:
+            self._changes.stop()  # what a closed queue is given is lost to a crawl that is paused
+            self._keep(kept)
+            return None
+        try:
             return self._admission.fetch_again(kept)
-        self._changes.stop()  # what a closed queue is given is lost to a crawl that is paused
-        self._keep(kept)
-        return None
+        except Exception as error:  # of Scrapy's queue, as on a full disk; it may take the next one
+            logger.error("%.500s cannot be queued again, and stays kept out: %s", kept.request, error)
+            self._keep(replace(kept, filtered=True))
+            return None
 
     async def _decide_anew(self, kept_out: list[KeptOut]) -> None:
         await self._changes.settled()

@@ -47,6 +47,8 @@ PORTION: Final = 500
 #: How often it is tried to open a file that is there, and seconds in between.
 TRIES: Final = 10
 PAUSE: Final = 1.0
+#: What says that a file is not there, or something else in its place.
+GONE: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 OVERFLOWED: Final = (
     "The spool takes no more skipped requests (it is full: see CLUSTERD_SPOOL_BYTES; or their callback is no method "
     "of the spider), and %d are in memory: the oldest are forgotten, and not fetched even if their rule is withdrawn"
@@ -248,7 +250,7 @@ class Kept:
         """
         try:
             file = _opened(aside.path)
-        except FileNotFoundError as error:
+        except GONE as error:
             self._miss(aside, error)
             return
         except OSError as error:
@@ -282,7 +284,7 @@ def _opened(path: Path) -> BinaryIO:
     for _ in range(TRIES - 1):
         try:
             return path.open("rb")
-        except FileNotFoundError:
+        except GONE:
             raise
         except OSError:
             time.sleep(PAUSE)

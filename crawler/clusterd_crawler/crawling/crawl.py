@@ -200,6 +200,8 @@ class Crawl:
             await self._verdicts.answered(HEAR_SECONDS)
 
     async def _end_subscriber(self) -> None:
+        if self._meeting is not None:
+            self._meeting.close()
         if self._subscriber is not None:
             await run_in_thread(self._subscriber.close, 5.0)
         self._near_duplicates.close()

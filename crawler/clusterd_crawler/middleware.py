@@ -34,7 +34,7 @@ from clusterd_crawler.crawling.requests.rewriting import goes_round, original
 from clusterd_crawler.crawling.skipped import SkippedDuplicate
 from clusterd_crawler.crawling.wrong_settings import told_plainly
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.settings import Settings
+from clusterd_crawler.settings import Settings, daemons_own
 
 if TYPE_CHECKING:
     from typing import Self
@@ -90,7 +90,9 @@ class ClusterdMiddleware(_Place):
         if not self._settings.enabled:
             raise NotConfigured("CLUSTERD_ENABLED is off")
         with told_plainly():
-            Connections(self._settings, project_folder())  # a client that is missing is said before the crawl starts
+            # A client that is missing is said before the crawl starts, and what its daemon could not be told.
+            if Connections(self._settings, project_folder()).embedded:
+                daemons_own(crawler.settings)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

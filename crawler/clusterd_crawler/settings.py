@@ -43,6 +43,9 @@ DAEMON_ONLY: Final = frozenset(
         "policies",
     ]
 )
+#: What of these is no text or number: one is true or false, one a table.
+SWITCH: Final = PREFIX + "WHOLE"
+TABLE: Final = PREFIX + "POLICIES"
 #: Beginning of the environment variables of our tests.
 TEST_PREFIX: Final = PREFIX + "TEST_"
 #: Environment variable that leaves the compiled cores aside where it is 1. It is looked at when they are loaded, and is
@@ -220,16 +223,24 @@ def ours(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def daemons_own(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the daemon's own settings among a crawl's, as the environment of a daemon that the crawl starts."""
+    """Return the daemon's own settings among a crawl's, as the environment of a daemon that the crawl starts.
+
+    Raises `SettingError` of what an environment cannot hold as it is: ``False`` would be a file of that name.
+    """
     own = {name: given.get(name) for name in (PREFIX + short.upper() for short in sorted(DAEMON_ONLY))}
-    return {name: _as_text(value) for name, value in own.items() if value is not None}
+    return {name: _as_text(name, value) for name, value in own.items() if value is not None}
 
 
-def _as_text(value: Any) -> str:
+def _as_text(name: str, value: Any) -> str:
     """Return a value as the environment holds it: a table as JSON."""
-    if isinstance(value, Mapping):
-        value = {key: dict(said) if isinstance(said, Mapping) else said for key, said in value.items()}
-    return json.dumps(value) if isinstance(value, (bool, dict)) else str(value)
+    if isinstance(value, Mapping) and name == TABLE:
+        return json.dumps({key: dict(said) if isinstance(said, Mapping) else said for key, said in value.items()})
+    if isinstance(value, bool) and name == SWITCH:
+        return json.dumps(value)
+    if isinstance(value, (Mapping, *NO_TEXT)):
+        accepts = {TABLE: "a table", SWITCH: "true or false"}.get(name, "text or a number")
+        raise SettingError(f"Scrapy settings: {name} = {value!r} is not accepted; it takes {accepts}")
+    return str(value)
 
 
 def _convert(name: str, value: Any, declared: Any, source: str) -> Any:

@@ -80,6 +80,18 @@ def test_what_the_log_has_lost_is_announced_again(serve: Serve, log: Log) -> Non
     assert len(log.sets) == len(announced) + 2 * len(latest)
 
 
+def test_exempted_urls_of_a_host_without_rules_are_announced_again(serve: Serve, log: Log) -> None:
+    """The rule that keeps them out may be that of a mirror, in the set of their domain, or a trap of the crawl's."""
+    service = serve()
+    service.unskip(f"http://{HOST}/1", at=1)
+    (announced,) = log.sets
+    assert announced.unskip == (f"http://{HOST}/1",)
+    assert reconcile(service, logged(announced), at=2) == 0
+    assert log.sets == [announced]
+    assert reconcile(service, [], at=3) == 0
+    assert log.sets == [announced, announced]
+
+
 def test_of_a_rule_that_went_in_between_the_log_has_no_reason(serve: Serve, book: RuleBook) -> None:
     service = serve()
     service.import_rules([sid_rule()], at=1)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.meeting import Meeting
+from clusterd_crawler.crawling.older_scrapy import run_in_thread
 from scrapy import Request
 
 
@@ -18,9 +19,9 @@ class SlowSubscriber:
         self.let = threading.Event()
         self.handed_on: list[str] = []
 
-    def meet(self, host: str) -> None:
+    def meet(self, *hosts: str) -> None:
         assert self.let.wait(10)
-        self.handed_on.append(host)
+        self.handed_on += hosts
 
 
 def test_what_there_is_of_a_host_that_was_met_just_now_is_waited_for() -> None:
@@ -37,3 +38,39 @@ def test_what_there_is_of_a_host_that_was_met_just_now_is_waited_for() -> None:
         return list(subscriber.handed_on)
 
     assert asyncio.run(scenario()) == ["a.test"]
+
+
+def test_what_is_asked_in_vain_takes_no_thread_from_others() -> None:
+    """Of a broad crawl whose Redis did not answer, the end waited for some hundred hosts, ten seconds for each six."""
+    subscriber = SlowSubscriber()
+    hosts = [f"h{number}.test" for number in range(100)]
+
+    async def scenario() -> None:
+        meeting = Meeting(EventLoop(), cast(Any, subscriber))
+        for host in hosts:
+            meeting.meet(Request(f"http://{host}/"))
+        await asyncio.sleep(0.1)
+        assert await asyncio.wait_for(run_in_thread(len, hosts), 5) == len(hosts)
+        assert subscriber.handed_on == []
+        subscriber.let.set()
+        await meeting.met(Request("http://last.test/"))
+        meeting.close()
+
+    asyncio.run(scenario())
+    assert subscriber.handed_on == [*hosts, "last.test"]
+
+
+def test_at_the_end_of_the_crawl_nobody_waits() -> None:
+    subscriber = SlowSubscriber()
+
+    async def scenario() -> None:
+        meeting = Meeting(EventLoop(), cast(Any, subscriber))
+        waiting = asyncio.ensure_future(meeting.met(Request("http://a.test/")))
+        await asyncio.sleep(0.1)
+        meeting.close()
+        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(meeting.met(Request("http://b.test/")), 5)
+        subscriber.let.set()
+
+    asyncio.run(scenario())
+    assert subscriber.handed_on in ([], ["a.test"])

@@ -59,6 +59,23 @@ def test_that_each_request_carries_something_else_is_told_once(
     assert f"what differs: {differs} (docs/rules.md)" in line
 
 
+def test_it_is_told_where_a_project_keeps_no_stats(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Each such request was a fault of ours in the log."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    asked = [
+        {"url": f"{site.url}/page/1?sid=s{number}", "options": {"cb_kwargs": {"place": number}}}
+        for number in range(MANY + 3)
+    ]
+    steps = [f"{site.url}/", REST, asked[0], REST, *asked[1:]]
+    none = {"STATS_CLASS": "scrapy.statscollectors.DummyStatsCollector", "LOG_LEVEL": "INFO"}
+    done = crawl(tmp_path, steps, settings | none)
+    assert len(done.seen) == len(asked) + 1
+    assert done.log.count("another purpose") == 1
+    assert "clusterd failed" not in done.log
+
+
 def test_what_differs_of_two_purposes() -> None:
     made, spider = purposes(Reading, DEPTH_LIMIT=3)
     known = Request(f"http://{HOST}/", callback=spider.parse_item, cb_kwargs={"a": 1}, meta={"b": 1, "depth": 1})

@@ -23,11 +23,13 @@ from clusterd.cli.commands import run
 from clusterd_crawler.crawling.older_scrapy import sleep
 from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, unpack
 from clusterd_crawler.crawling.requests.paused import FILE, Paused
+from clusterd_crawler.middleware import _CRAWLS
 from scrapy.core.scheduler import Scheduler
+from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro
 
 from tests.crawler.changing import held_up
-from tests.crawler.crawling import REST, crawl
+from tests.crawler.crawling import REST, Crawling, crawl
 from tests.crawler.site import Site
 from tests.crawler.spider import Job
 from tests.crawler.test_known import ASKED, SETTINGS, import_rule, urls
@@ -248,6 +250,71 @@ def test_what_cannot_be_read_for_a_moment_is_not_lost(tmp_path: Path, caplog: py
     paused.keep(Kept(spider, tmp_path / "spool", disk_bytes=10**6))
     (one,), _ = Paused(spider, str(tmp_path / "job"))._read()
     assert one.request.url == "http://a.test/"
+
+
+def test_what_is_on_the_disk_and_cannot_be_opened_is_tried_again(tmp_path: Path) -> None:
+    """Of a rule that was withdrawn while too many files were open all was forgotten, and the file deleted."""
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    kept.spill([KeptOut("r1", scrapy.Request(f"http://a.test/{n}"), filtered=True) for n in range(3)])
+    found: list[KeptOut] = []
+    reading = Thread(target=lambda: [found.extend(portion) for portion in kept.read({"r1"})])
+    with no_file_more():
+        reading.start()
+        reading.join(0.2)
+        assert reading.is_alive()
+    reading.join()
+    assert ([one.request.url[-1] for one in found], len(kept), kept.forgotten) == (["0", "1", "2"], 0, 0)
+
+
+def test_what_cannot_be_opened_for_long_is_left_to_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("clusterd_crawler.crawling.requests.kept.TRIES", 1)
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    kept.spill([KeptOut("r1", scrapy.Request("http://a.test/"), filtered=True)])
+    with no_file_more():
+        assert list(kept.read({"r1"})) == []
+    assert "cannot be read back now, and stays kept" in caplog.text
+    assert (len(kept), kept.forgotten) == (1, 0)
+    Paused(spider, str(tmp_path / "job")).keep(kept)
+    (one,), _ = Paused(spider, str(tmp_path / "job"))._read()
+    assert one.request.url == "http://a.test/"
+
+
+class Broken:
+    """An extension by which a part of clusterd fails at the end of the crawl."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        crawler.signals.connect(self.idle, signal=scrapy.signals.spider_idle)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Broken:
+        return cls(crawler)
+
+    def idle(self) -> None:
+        _CRAWLS[self.crawler]._pages._worker.close()
+
+        def never(*_: Any) -> None:
+            raise RuntimeError("can't start new thread")
+
+        _CRAWLS[self.crawler]._pages._worker.start = never  # type: ignore[assignment]
+
+
+def test_a_part_that_fails_at_the_end_takes_no_other_along(site: Site, tmp_path: Path) -> None:
+    """What had been kept out was in no file then, and nobody waited for the daemon."""
+    import_rule(site, tmp_path)
+    job: dict[str, Any] = SETTINGS | {
+        "JOBDIR": str(tmp_path / "job"),
+        "EXTENSIONS": {"tests.crawler.test_paused.Broken": 1},
+    }
+    done = Crawling(tmp_path, [*urls(site, ASKED), REST, *urls(site, ASKED, "a")], job).result()
+    assert "can't start new thread" in done.log
+    assert "clusterd could not end as it should" in done.log
+    paused = Paused(Job({}), str(tmp_path / "job"))
+    assert len(paused._read()[0]) == done.stat("skipped") == len(ASKED)
 
 
 @pytest.mark.parametrize("decided", [0, 2])

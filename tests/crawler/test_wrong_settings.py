@@ -20,8 +20,8 @@ class Mine(scrapy.Spider):
 WRONG = "CLUSTERD_SKIP = 'maybe' is not accepted; it takes true or false"
 
 
-def scrapy(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    (folder / "mine.py").write_text(SPIDER)
+def scrapy(folder: Path, *words: str, script: str = SPIDER, **environment: str) -> subprocess.CompletedProcess[str]:
+    (folder / "mine.py").write_text(script)
     return subprocess.run(
         [sys.executable, "-m", "scrapy", *words],
         cwd=folder,
@@ -45,6 +45,18 @@ def test_a_crawl_does_not_start_and_says_why_in_one_line(tmp_path: Path, wrong: 
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert says in done.stderr
+
+
+def test_what_an_embedded_daemon_cannot_be_told_is_said_before_the_start(tmp_path: Path) -> None:
+    """It wrote the alerts into a file that was called "false"."""
+    script = SPIDER.rstrip() + "\n    custom_settings['CLUSTERD_ALERT_FILE'] = False\n    start_urls = []\n"
+    done = scrapy(tmp_path, "runspider", "mine.py", "--loglevel", "WARNING", script=script)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(
+        "Scrapy settings: CLUSTERD_ALERT_FILE = False is not accepted; it takes text or a number"
+    )
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "false").exists()
 
 
 def test_where_twisted_logs_it_the_log_has_one_line_too(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -165,29 +166,49 @@ class Crawl:
         self._counting.start()
 
     async def close(self) -> None:
-        """Bring what waits into the log or on the spool, let an embedded daemon finish, end the threads."""
+        """Bring what waits into the log or on the spool, let an embedded daemon finish, end the threads.
+
+        Each part ends whatever becomes of those before it: else a fault of one would lose what others hold.
+        """
         self._frozen.thaw()
+        self._paused.stop()
+        ends = (self._end_requests, self._end_pages, self._end_publisher, self._end_listening, self._end_subscriber)
+        for end in (*ends, self._end_daemon):
+            await _contained(end)
+        await _contained(run_in_thread, self._paused.keep, self._kept)
+        await _contained(run_in_thread, self._kept.close)
+        if self._counting is not None:
+            self._counting.count()
+
+    async def _end_requests(self) -> None:
         if self._counting is not None:
             self._counting.stop()
-        self._paused.stop()
         await self._changes.close()
+
+    async def _end_pages(self) -> None:
         await self._pages.close()
         self.unread.close()
+
+    async def _end_publisher(self) -> None:
         if self._publisher is not None:
             await run_in_thread(self._publisher.close, *CLOSE_SECONDS)
+
+    async def _end_listening(self) -> None:
         if self._daemon is not None and not await run_in_thread(self._daemon.drain):
             logger.warning("The daemon has not worked off this crawl yet; the next one goes on with it")
         if self._publisher is not None and self._publisher.reachable:
             await self._verdicts.answered(HEAR_SECONDS)
+
+    async def _end_subscriber(self) -> None:
+        if self._meeting is not None:
+            self._meeting.close()
         if self._subscriber is not None:
             await run_in_thread(self._subscriber.close, 5.0)
         self._near_duplicates.close()
+
+    async def _end_daemon(self) -> None:
         if self._daemon is not None:
             await run_in_thread(self._daemon.stop)
-        await run_in_thread(self._paused.keep, self._kept)
-        await run_in_thread(self._kept.close)
-        if self._counting is not None:
-            self._counting.count()
 
     def idle(self) -> None:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched.
@@ -250,11 +271,16 @@ class Crawl:
             self._loop.start(self._changes.spill(old))
 
     def _fetch_again(self, kept: KeptOut) -> Request | None:
-        if self._admission.may_queue:
+        if not self._admission.may_queue:
+            self._changes.stop()  # what a closed queue is given is lost to a crawl that is paused
+            self._keep(kept)
+            return None
+        try:
             return self._admission.fetch_again(kept)
-        self._changes.stop()  # what a closed queue is given is lost to a crawl that is paused
-        self._keep(kept)
-        return None
+        except Exception as error:  # of Scrapy's queue, as on a full disk; it may take the next one
+            logger.error("%.500s cannot be queued again, and stays kept out: %s", kept.request, error)
+            self._keep(replace(kept, filtered=True))
+            return None
 
     async def _decide_anew(self, kept_out: list[KeptOut]) -> None:
         await self._changes.settled()
@@ -354,3 +380,11 @@ class Crawl:
 
     async def _send(self, signal: object, arguments: dict[str, Any]) -> None:
         await self._crawler.signals.send_catch_log_async(signal, spider=self._spider, **arguments)
+
+
+async def _contained(end: Callable[..., Coroutine[Any, Any, None]], *given: Any) -> None:
+    """Log what a part of the crawl raises at its end."""
+    try:
+        await end(*given)
+    except Exception:
+        logger.exception("clusterd could not end as it should; the other parts of it do")

@@ -72,17 +72,16 @@ class Subscriber:
         self._thread = threading.Thread(target=self._follow, name="clusterd-subscriber", daemon=True)
         self._thread.start()
 
-    def meet(self, host: str) -> None:
-        """Hand on the host's rule set, now and from now on. May block: not for the reactor's thread."""
+    def meet(self, *hosts: str) -> None:
+        """Hand on the hosts' rule sets, now and from now on. May block: not for the reactor's thread."""
         with self._lock:
-            new = host not in self._met
-            self._met.add(host)
+            new = [host for host in hosts if host not in self._met]
+            self._met.update(new)
             feed = self._feed
-        if not new:
-            return
-        self._take_held(host)  # first: what the rules are to be applied to
+        for host in new:  # first: what the rules are to be applied to
+            self._take_held(host)
         if feed is not None:
-            self._catch_up(feed, [host])
+            self._catch_up(feed, new)
 
     def close(self, timeout: float) -> None:
         """Stop following. Blocks: not for the reactor's thread."""

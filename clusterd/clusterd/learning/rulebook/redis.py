@@ -296,6 +296,11 @@ class RuleBook:
         """Put a rule set where crawlers load it from at their start, unless a later version lies there already."""
         self._run("offer", f"{self._prefix}rules", rules.host, rules.version, rules_to_bytes(rules))
 
+    @_asked
+    def offered(self) -> list[str]:
+        """Return the hosts of which a set lies there, be it of exempted URLs alone."""
+        return [host.decode() for host in self._client.hkeys(f"{self._prefix}rules")]
+
     @translated()
     def note_site(self, group: str, site: str) -> None:
         """Note that a group (a registrable domain) has a site (scheme and host)."""

@@ -50,7 +50,7 @@ def reconcile(rules: RuleService, published: Iterable[tuple[bytes, bytes]], at: 
 
 def _announce_lost(rules: RuleService, logged: Mapping[str, int]) -> None:
     """Announce the rule sets of which the log has no version as late as the store's."""
-    lost, hosts = [], iter(rules.book.hosts())
+    lost, hosts = [], iter(sorted({*rules.book.hosts(), *rules.book.offered()}))
     while portion := list(islice(hosts, PORTION)):
         versions = zip(portion, rules.book.versions(portion), strict=True)
         lost += [host for host, version in versions if version > logged.get(host, 0)]

@@ -214,8 +214,10 @@ class Admission:
         if kept.filtered:
             request = request.replace(dont_filter=True, meta={**request.meta, QUEUED_AGAIN: True})
         self._again = request
-        engine.crawl(request)
-        queued, self._again = self._again, None
+        try:
+            engine.crawl(request)
+        finally:
+            queued, self._again = self._again, None
         if queued is not None:
             self._stats.inc_value("clusterd/requeued")
         return queued

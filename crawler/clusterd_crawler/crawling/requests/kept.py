@@ -2,11 +2,12 @@
 
 The latest `MEMORY` requests stay as they are; older ones are written to files, one a rule and `level` of priorities,
 each as a pickled ``Request.to_dict`` behind its length (what Scrapy's own disk queues do), up to a limit of bytes. What
-is read back stays in its file until it is asked for: a rule may have kept out more than memory holds. What cannot be
-written stays in memory, such as a request whose callback is no method of the spider; beyond `UNWRITTEN` the oldest of
-these are forgotten, and counted (``clusterd/forgotten``). The files go with the crawl; where it may be resumed,
-`paused` keeps what was in them. They lie in a folder that the crawl holds locked: one that a killed crawl has left is
-deleted by the next crawl that makes its own.
+is read back stays in its file until it is asked for: a rule may have kept out more than memory holds. A file that is
+there and cannot be opened, as where the crawl has too many open, is tried for a while. What cannot be written stays in
+memory, such as a request whose callback is no method of the spider; beyond `UNWRITTEN` the oldest of these are
+forgotten, and counted (``clusterd/forgotten``). The files go with the crawl; where it may be resumed, `paused` keeps
+what was in them. They lie in a folder that the crawl holds locked: one that a killed crawl has left is deleted by the
+next crawl that makes its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import shutil
 import struct
 import tempfile
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -42,6 +44,11 @@ MEMORY: Final = 1_000
 UNWRITTEN: Final = 15_000
 #: Requests that are read back together (about 1.5 kB each): a rule may have kept a million out.
 PORTION: Final = 500
+#: How often it is tried to open a file that is there, and seconds in between.
+TRIES: Final = 10
+PAUSE: Final = 1.0
+#: What says that a file is not there, or something else in its place.
+GONE: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 OVERFLOWED: Final = (
     "The spool takes no more skipped requests (it is full: see CLUSTERD_SPOOL_BYTES; or their callback is no method "
     "of the spider), and %d are in memory: the oldest are forgotten, and not fetched even if their rule is withdrawn"
@@ -186,6 +193,8 @@ class Kept:
                 self._leave(aside.done - before)
                 before = aside.done
                 yield portion
+            if aside.count:  # it could not be opened, and stays for the crawl's next run
+                continue
             with suppress(OSError):  # lest what was read be lost with it
                 self._leave(aside.path.stat().st_size - before)
                 aside.path.unlink()
@@ -212,7 +221,7 @@ class Kept:
             spilled = [_Aside(rule, self._path(rule, at), count) for (rule, at), count in self._spilled.items()]
             for left in (*self._asides, *spilled):
                 try:
-                    file = left.path.open("rb")
+                    file = _opened(left.path)
                 except OSError as error:
                     self._miss(left, error)
                     continue
@@ -235,9 +244,20 @@ class Kept:
         return self._own / f"{rule.replace('/', '_')}.{at}.requests"
 
     def _written(self, aside: _Aside) -> Iterator[KeptOut]:
-        """Yield the requests of a file as far as they can be read; the others of its count are forgotten."""
+        """Yield the requests of a file as far as they can be read; the others of its count are forgotten.
+
+        None of one that is there and cannot be opened, of which all stay kept.
+        """
         try:
-            with aside.path.open("rb") as file:
+            file = _opened(aside.path)
+        except GONE as error:
+            self._miss(aside, error)
+            return
+        except OSError as error:
+            logger.warning("What rule %s has kept out cannot be read back now, and stays kept: %s", aside.rule, error)
+            return
+        try:
+            with file:
                 for one in unpack(file, aside.rule, self._spider):
                     if one is not None:
                         aside.count -= 1
@@ -246,12 +266,29 @@ class Kept:
         except OSError as error:
             self._miss(aside, error)
         else:
-            self.forgotten += aside.count
+            self._forget(aside)
 
     def _miss(self, aside: _Aside, error: OSError) -> None:
         """Say that so many requests cannot be read: somebody has emptied the folder, for one."""
         logger.warning("What rule %s has kept out cannot be read back: %s", aside.rule, error)
+        self._forget(aside)
+
+    def _forget(self, aside: _Aside) -> None:
+        """Count what of a file cannot be read."""
         self.forgotten += aside.count
+        aside.count = 0
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file for reading; one that is there is tried for a while."""
+    for _ in range(TRIES - 1):
+        try:
+            return path.open("rb")
+        except GONE:
+            raise
+        except OSError:
+            time.sleep(PAUSE)
+    return path.open("rb")
 
 
 def level(priority: int) -> int:

@@ -28,6 +28,8 @@ class OtherPurposes:
         self._stats = stats
         self._decisions = decisions
         self._purposes = purposes
+        #: How many there were so far: a project may keep no stats (``STATS_CLASS``).
+        self._sent = 0
         self._said = False
 
     def note(self, request: Request, key: str) -> None:
@@ -38,13 +40,13 @@ class OtherPurposes:
         if known.serves(self._purposes.noted(request)):
             return
         self._stats.inc_value("clusterd/other_purpose")
-        sent = self._stats.get_value("clusterd/other_purpose")
-        if not self._said and sent >= max(MANY, self._stats.get_value("clusterd/skipped", 0)):
+        self._sent += 1
+        if not self._said and self._sent >= max(MANY, self._stats.get_value("clusterd/skipped", 0)):
             self._said = True
             logger.info(
                 "%d requests that rules would skip were sent, as the known pages were fetched for another purpose. "
                 "The last is %.500s, beside %.500s; what differs: %s (docs/rules.md)",
-                sent,
+                self._sent,
                 request.url,
                 known.url,
                 self._purposes.difference(request, known.purpose),

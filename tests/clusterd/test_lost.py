@@ -112,6 +112,14 @@ class TestLostOnAnotherHost:
         found = moved.lost(host="old.example", to_sweep="2")
         assert {found[f"https://old.example/?sid={n}"].match for n in range(copies)} == {"https://renamed.example/"}
 
+    def test_a_page_that_many_other_servers_have_had_before(self, moved: Site) -> None:
+        for n in range(40):
+            moved.add(f"https://copy{n}.example/notice", words("notice"), "1", at=DAY)
+        moved.add("https://old.example/notice", words("notice"), "1", at=DAY)
+        moved.add("https://renamed.example/notice", words("notice"), "3", at=3 * DAY)
+        found = moved.lost("https://old.example/notice")["https://old.example/notice"]
+        assert found.match == "https://renamed.example/notice"
+
     def test_a_copy_that_was_there_before_is_no_new_place(self, moved: Site) -> None:
         moved.add("https://copy.example/p", words("moved"), "0", at=DAY // 2)
         moved.add("https://old.example/q", words("left"), "1", at=DAY)

@@ -36,7 +36,9 @@ TWIN: Final = 0.9
 SAME: Final = 0.5
 #: Pages of other hosts that are looked at for one lost page.
 LOOKED_AT: Final = 20
-#: How many times as many are asked for where copies on its own host leave no room for those, and of how many at most.
+#: Where copies leave no room, those on its own host and those that were elsewhere before: how many are looked at, how
+#: many times as many are asked for to find these, and how many at most.
+OF_COPIES: Final = 200
 DEEPER: Final = 8
 DEEPEST: Final = 10_000
 #: Lost texts whose candidates are remembered.
@@ -151,9 +153,10 @@ class Elsewhere:
         return self._current.get(("", text), self._current.get((home, text)))
 
     def _ask(self, sketches: Mapping[int, StreamSketch], profile: int, home: str) -> None:
-        """Ask what resembles lost texts: the farther down, the more copies of them the host itself has had.
+        """Ask what resembles lost texts: the farther down, the more copies of them there are.
 
-        A page that was there under thirty session ids has twenty-nine copies that are as near as the one elsewhere.
+        A page that was there under thirty session ids has twenty-nine copies that are as near as the one elsewhere; a
+        notice that thirty sites carry has been on most of them before.
         """
         limit, asked = LOOKED_AT + 1, list(sketches)
         while asked:
@@ -164,8 +167,8 @@ class Elsewhere:
                 if not crowded and limit <= LOOKED_AT + 1:
                     self._current["", text] = alike[:LOOKED_AT]
                     continue
-                others = self._current[home, text] = [url for url in alike if host_of(url) != home][:LOOKED_AT]
-                if crowded and len(others) < LOOKED_AT and limit < DEEPEST:
+                others = self._current[home, text] = [url for url in alike if host_of(url) != home][:OF_COPIES]
+                if crowded and len(others) < OF_COPIES and limit < DEEPEST:
                     deeper.append(text)
             limit, asked = min(limit * DEEPER, DEEPEST), deeper
 

@@ -72,7 +72,7 @@ def is_markup(content_type: str | None, body: bytes) -> bool:
         raise NotText("the body is no text: too many of its bytes are control characters")
     if not content_type or not content_type.strip() or _MARKUP_TYPES.match(content_type.strip()):
         return True
-    if _TEXT_TYPES.match(content_type.strip()):
+    if _is_plain(content_type):
         return False
     raise NotText(f"the content type is {content_type!r}; HTML, XML and plain text are sketched")
 
@@ -80,6 +80,11 @@ def is_markup(content_type: str | None, body: bytes) -> bool:
 def _is_wide(content_type: str | None, beginning: bytes) -> bool:
     """Whether a body says that it is UTF-16 or UTF-32: half of the bytes of a Russian one are control characters."""
     return bool(read_bom(beginning)[0]) or (said_by_header(content_type) or "").startswith(("utf-16", "utf-32"))
+
+
+def _is_plain(content_type: str | None) -> bool:
+    said = (content_type or "").strip()
+    return bool(_TEXT_TYPES.match(said)) and not _MARKUP_TYPES.match(said)
 
 
 def _is_xml(content_type: str | None) -> bool:
@@ -92,8 +97,7 @@ def utf8(body: bytes, content_type: str | None) -> bytes:
     body = body[len(bom_bytes or b"") :]
     if bom and bom != "utf-8":
         return repaired(body, bom)
-    said_inside = said_by_xml if _is_xml(content_type) else said_by_markup
-    charset = bom or said_by_header(content_type) or said_inside(body[:_LOOKED_AT])
+    charset = bom or said_by_header(content_type) or _said_inside(body[:_LOOKED_AT], content_type)
     if charset is None and b"\x1b" in body and b"\x1b$" in body:  # one byte is looked for much faster than two
         charset = "iso2022_jp_ext"  # its bytes are all ASCII: it would pass for UTF-8
     if body.isascii() and (charset is None or _ASCII_BASED.match(charset)):
@@ -105,6 +109,13 @@ def utf8(body: bytes, content_type: str | None) -> bytes:
     except (UnicodeDecodeError, LookupError):
         return _decode_wrong(body, charset)
     return body
+
+
+def _said_inside(beginning: bytes, content_type: str | None) -> str | None:
+    """Return the charset that a body says; a plain text may hold markup of another one, and says nothing by it."""
+    if _is_xml(content_type):
+        return said_by_xml(beginning)
+    return None if _is_plain(content_type) else said_by_markup(beginning)
 
 
 def decode(body: bytes, content_type: str | None) -> str:

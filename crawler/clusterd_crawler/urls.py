@@ -34,7 +34,8 @@ HOST_LIMIT: Final = 253
 #: A URL without ``/.`` that is its own canonical form, told in one pass: no escape, nothing unusual, and a port, where
 #: there is one, that is nobody's default.
 _CANONICAL: Final = re.compile(
-    r"https?://[a-z0-9][a-z0-9\-_]*+(?:\.[a-z0-9\-_]++)*+\.?(?::(?!80/|443/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
+    r"https?://(?![a-z0-9\-_.]{254})[a-z0-9][a-z0-9\-_]*+(?:\.[a-z0-9\-_]++)*+\.?"
+    r"(?::(?!80/|443/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
     r"/[A-Za-z0-9\-._~!$&'()*+,;=:@/]*+(?:\?[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*+)?"
 )
 #: Scheme, authority, path and query of an absolute URL; what follows ``#`` is left.

@@ -37,6 +37,7 @@ def test_one_line_is_logged_a_minute() -> None:
 
     assert [passes("kafka.net", "refused: %s", at) for at in (0, 0.1, 59, 61)] == [True, False, False, True]
     assert [passes("kafka.cluster", "another: %s", at) for at in (119, 122)] == [False, True]
+    assert [passes("kafka.net", "of a clock put back", at) for at in (40, 41, 101)] == [True, False, True]
     assert [passes("clusterd.daemon", "refused: %s", at) for at in (0, 0.1)] == [True, True]
     assert [passes("kafka.net", "sent: %s", at, logging.DEBUG) for at in (0, 0.1)] == [True, True]
 

@@ -152,6 +152,11 @@ XHTML = """<html xmlns="http://www.w3.org/1999/xhtml">
 <head><title>{title}</title><script src="x.js"{script}</head><body>{body}</body></html>"""
 
 
+def test_the_markup_that_a_plain_text_quotes_says_nothing_of_its_charset() -> None:
+    page = ("<meta charset=windows-1251> и ещё слова " + RUSSIAN).encode()
+    assert sketched(page, "text/plain") == sketched(page, "text/plain; charset=utf-8")
+
+
 @pytest.mark.parametrize(
     "content_type",
     ["text/html, charset=utf-8", "text/html charset=utf-8", "text/html,text/html; charset=utf-8", "Text/HTML ;x"],

@@ -91,6 +91,15 @@ def test_a_host_longer_than_names_may_be_is_refused() -> None:
         canonical("http://" + "ä" * 100_000 + "/")
 
 
+@pytest.mark.parametrize("host", ["a." * 127, "a" * 254, "a." * 200 + "example:81"])
+@pytest.mark.parametrize("written", ["http://{}/b", "HTTP://{}/b", "http://{}/a/../b"])
+def test_it_is_refused_however_its_url_is_spelled(written: str, host: str) -> None:
+    with pytest.raises(WrongInput, match="not a host name"):
+        canonical(written.format(host))
+    longest = host[:249] + ".org" if "." in host else host[:253]
+    assert canonical(written.format(longest)) == f"http://{longest}/b"
+
+
 @settings(deadline=None, max_examples=400)
 @given(st.text(alphabet="htp:/?#&=;.%+aeA2F[]@\\ \tü\ud800\x00", max_size=40).map(lambda tail: "http://h" + tail))
 def test_canonical_is_a_fixed_point_and_parse_loses_nothing(url: str) -> None:

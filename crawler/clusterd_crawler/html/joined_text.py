@@ -14,7 +14,7 @@ from typing import Final
 from clusterd_crawler.html import chrome
 
 #: Bytes copied, of one page, beyond which a parser takes too much memory.
-MAX_COPIED: Final = 250_000_000
+MAX_COPIED: Final = 100_000_000
 _BLANKS: Final = b"\t\n\f\r "
 
 

@@ -31,7 +31,8 @@ class Seldom(logging.Filter):
         """Whether the line is logged; without the calls in the client that led to it."""
         if record.levelno < logging.WARNING or not record.name.startswith("kafka."):
             return True
-        if record.created < self._silent_until or SLOW_STEP in record.getMessage():
+        silent = self._silent_until - SELDOM <= record.created < self._silent_until  # not where the clock was put back
+        if silent or SLOW_STEP in record.getMessage():
             return False
         self._silent_until = record.created + SELDOM
         record.exc_info = None

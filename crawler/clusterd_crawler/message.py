@@ -110,7 +110,10 @@ class SkipReport:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A fetch that brought no page: an error status, no answer, a part, what the spider took back. Justifies no skip."""
+    """A fetch that brought no page: an error status, no answer, a part of one, or one that was taken back.
+
+    It justifies no skip.
+    """
 
     url: str
     #: Unix time in milliseconds.

@@ -39,7 +39,7 @@ UTF-8.
 Fingerprints take 5 bytes and not the differences a varint: of 192 values of a page of 1,000 shingles the differences
 need 30 bits on average, which is 5 bytes of a varint too, and a fixed width is read by one vectorised copy.
 A page's message is 1.4 kB with the ``text`` profile (2.7 kB where main and whole text differ), 0.4 kB with ``compact``.
-Cost: linear in its bytes; about 15 µs to write and 15 µs to read.
+Cost: linear in its bytes; about 5 µs to write, compiled, and 35 µs to read.
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ class SkipReport:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A fetch that brought no page: an error status, a soft error, or no answer. It justifies no skip."""
+    """A fetch that brought no page: an error status, no answer, a part of one, or one that was taken back.
+
+    It justifies no skip.
+    """
 
     url: str
     #: Unix time in milliseconds.

@@ -17,7 +17,8 @@ from typing import Final, Literal, Self
 from clusterd_crawler.errors import RuleError
 
 State = Literal["candidate", "live", "pinned", "retired"]
-#: By what pages count as showing the same: equal main texts, the same words in any order, or near-duplicates.
+#: By what pages count as showing the same: equal main texts, the same words in any order, or but for numbers, or
+#: near-duplicates.
 Identity = Literal["identical", "words", "unnumbered", "near"]
 
 #: States in which a rule is used.
@@ -189,7 +190,7 @@ class Edit:
 class Rule:
     """A learned rule with what is known about it (fields of ``clusterd rules list`` in the interface)."""
 
-    #: Stable: a hash of host, context and transformation.
+    #: Stable: a hash of what it says (`rule_id`).
     id: str
     #: Host as it stands in URLs (with a port that is not the scheme's), or a registrable domain where ``spans``.
     host: str

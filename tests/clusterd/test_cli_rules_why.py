@@ -1,4 +1,4 @@
-"""``clusterd rules why`` of pages that several crawls have fetched."""
+"""``clusterd rules why`` of pages that several crawls have fetched; what is said where no rule is in force."""
 
 from __future__ import annotations
 
@@ -55,3 +55,14 @@ def test_pages_that_differ_in_the_last_crawl_are_no_answer(
         {HOST: [Page(url, content, 100, (), n, crawl=by) for n, (url, content, by) in enumerate(pages)]}
     )
     assert known_url(capsys) is None
+
+
+@pytest.mark.parametrize("of", [[], ["--host", HOST]], ids=["all", "host"])
+def test_where_all_rules_are_retired_it_is_said_that_there_are_some(
+    book: RuleService, capsys: pytest.CaptureFixture[str], of: list[str]
+) -> None:
+    book.retire(SID.id, at=2)
+    assert run(["rules", "list", *of]) == 0
+    out, err = capsys.readouterr()
+    assert not out
+    assert "are in force; clusterd rules list --all shows the retired ones" in err

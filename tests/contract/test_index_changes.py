@@ -81,3 +81,19 @@ def test_a_page_that_is_fetched_again_unchanged_tells_nothing(told: Told) -> Non
     history = [*shown(HERE, 3, "a"), (U, [*HERE]), (U, [*HERE])]
     assert told(history) == []
     assert told([*history, (U, [*THERE])]) == [("left", 3)]
+
+
+@pytest.mark.parametrize("shards", [1, 5])
+def test_copies_that_come_with_their_original_are_told_where_all_of_them_are_by_then(
+    redis_url: str, prefix: str, shards: int
+) -> None:
+    index = RedisIndex(redis_url, prefix, shards=shards)
+    index.apply([page(url, 1, shingles) for url, shingles in shown(HERE, 2, "known")])
+    outcomes = index.apply([page(f"{U}{n}", 2, HERE) for n in range(3)])
+    cluster = index.cluster_of(U + "0", "near")
+    index.close()
+    assert cluster is not None
+    assert cluster.size == 5
+    assert [outcome.clusters["near"] for outcome in outcomes] == [(cluster.cluster, 5)] * 3
+    told = [(change.cluster, change.size) for one in outcomes for change in one.changes if change.policy == "near"]
+    assert told == [(cluster.cluster, 5)] * 3

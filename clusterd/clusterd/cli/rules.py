@@ -55,8 +55,9 @@ def list_rules(invocation: Invocation, host: str | None, every: bool) -> None:
     """List the rules in force, host by host, in the order in which they are applied."""
     with opened(invocation) as (_, book):
         found = map(listed, book.entries(spelled(host, book), every=every))
-        empty = none_of(host) if host else "no rules yet; they are learned from the pages that clusterd has seen"
-        invocation.show(found, (*COLUMNS, "replaced_by") if every else COLUMNS, empty=empty)
+        shown = invocation.show(found, (*COLUMNS, "replaced_by") if every else COLUMNS, empty="")
+        if not shown and not invocation.json:
+            invocation.hint(none_of(host, book))
 
 
 @rules.command("show")
@@ -126,7 +127,7 @@ def export_rules(
         found = book.rules(spelled(host, book))
         first = list(islice(found, 1))
         if host and not first:  # a backup of before stays
-            raise NotFound(none_of(host))
+            raise NotFound(none_of(host, book))
         found = chain(first, found)
         if file == "-" and file_format == "clusterd":
             for part in own_file(found, one_line=invocation.json):
@@ -150,9 +151,13 @@ def export_rules(
         invocation.hint("--loose exports them without their condition on other parameters, each with a note")
 
 
-def none_of(host: str) -> str:
-    """Return what is said where a host has no rules."""
-    return f"no rules of {host}; a host is named with its port, if it has one (clusterd rules list)"
+def none_of(host: str | None, book: RuleService) -> str:
+    """Return what is said where no rules (of a host) are in force."""
+    if next(book.entries(spelled(host, book), every=True), None) is not None:
+        return f"no rules{f' of {host}' if host else ''} are in force; clusterd rules list --all shows the retired ones"
+    if host:
+        return f"no rules of {host}; a host is named with its port, if it has one (clusterd rules list)"
+    return "no rules yet; they are learned from the pages that clusterd has seen"
 
 
 def tell(invocation: Invocation, rule: Rule, note: str) -> None:

@@ -77,7 +77,7 @@ class Found:
     #: The sweep that last saw the page, and the one that the match is in.
     from_sweep: str
     to_sweep: str
-    #: The moves between, where the page moved more than once: (sweep, URL).
+    #: The moves between, where the page was not found at once but followed through several: (sweep, URL).
     via: tuple[tuple[str, str], ...] = ()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from clusterd.learning.interchange.files import read_rules, write_rules
 from clusterd_crawler.errors import RuleError
+from clusterd_crawler.rule_language.json_form import rule_to_json
 
 from tests.clusterd.learning.discarding import HOST, drop, make, ours, theirs, urls
 
@@ -23,6 +24,11 @@ def entry(**changes: Any) -> dict[str, Any]:
         "urlPattern": {"include": ["example.com/view"], "exclude": [], "priority": 500},
         **changes,
     }
+
+
+def own(**changes: Any) -> str:
+    """Return our own file of a rule with other fields."""
+    return json.dumps({"clusterd-rules": 1, "rules": [rule_to_json(make([], drop("?sid"))) | changes]})
 
 
 def test_the_example_of_its_documentation_is_read() -> None:
@@ -136,6 +142,8 @@ def test_a_file_with_an_error_is_refused_whole(given: Any, message: str) -> None
         ('{"clusterd-rules": 2, "rules": []}', "version 2"),
         ('{"clusterd-rules": 1}', "a list"),
         ('{"clusterd-rules": 1, "rules": [{"id": "x"}]}', "entry 0"),
+        (own(state="candidate"), "entry 0: state: 'candidate' is not one of live, pinned, retired"),
+        (own(state=["live"]), "entry 0: state: .* is not one of live, pinned, retired"),
         ("[" * 100_000, "not JSON"),
     ],
 )

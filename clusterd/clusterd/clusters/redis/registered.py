@@ -140,7 +140,16 @@ def outcomes_of(
 ) -> list[Outcome]:
     """Return what the index says of a batch."""
     slots = _slots(policies)
+    _let_copies_follow(registered)
     return [_outcome_of(slots, sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
+
+
+def _let_copies_follow(registered: Sequence[Registered]) -> None:
+    """Let copies stand where their content does since it was linked: they were registered before that."""
+    linked = {known.content: known.now for known in registered if known.brought and known.now}
+    for known in registered if linked else ():
+        if known.now and not known.brought and (now := linked.get(known.content)):
+            known.now = known.now[: PLACE.size] + now[PLACE.size :]  # (equal sketches may be of different texts)
 
 
 def _outcome_of(slots: Slots, sketch: Sketch, known: Registered) -> Outcome:

@@ -25,6 +25,8 @@ Format = Literal["clusterd", "dud"]
 #: The key that names the format, with its version.
 MARK: Final = "clusterd-rules"
 VERSION: Final = 1
+#: What a rule of a file may be: a candidate would be in use nowhere, and counted nowhere.
+STATES: Final = ("live", "pinned", "retired")
 
 
 def write_rules(
@@ -68,6 +70,9 @@ def read_rules(text: str, file_format: Format) -> Imported:
         raise RuleError(f"a rule file holds {MARK} and rules, a list, and nothing else")
     rules: dict[str, Rule] = {}
     for number, entry in enumerate(given["rules"]):
+        state = entry.get("state", STATES[0]) if isinstance(entry, dict) else STATES[0]
+        if state not in STATES:
+            raise RuleError(f"entry {number}: state: {state!r} is not one of {', '.join(STATES)}")
         rule = rule_from_json(_at_home(entry), f"entry {number}")
         if rule.id in rules:
             raise RuleError(f"entry {number}: id {rule.id!r} stands twice")

@@ -6,8 +6,8 @@ the test half's URLs, by the keys that a crawl would use (`clusterd_crawler.rule
 
 What is printed: ``reduction`` = (URLs - keys) / URLs; ``average_reduction_N`` = URLs saved for each rule that covers N
 training URLs or more; ``possible_reduction`` = (URLs - clusters) / URLs. Beside the paper's figures, since a reduction
-says nothing without it (A22, A23): ``test_precision``, the share of test URLs whose key is shared with no other cluster
-than the largest under that key, and ``rules_a_site``, the most rules of one host.
+says nothing without it (A22, A23): ``test_precision``, the share of test URLs that are of the largest cluster under
+their key, and ``rules_a_site``, the most rules of one host; ``urls``, those of the test half.
 """
 
 from __future__ import annotations

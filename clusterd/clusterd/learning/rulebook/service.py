@@ -208,7 +208,7 @@ class RuleService:
         return self._turn(rule, "pinned", at)
 
     def import_rules(self, rules: Iterable[Rule], at: int) -> list[Rule]:
-        """Enter an operator's rules and publish them: live, watched by the pages that are fetched all the same.
+        """Enter an operator's rules and publish them. The live ones are watched by the pages that are explored.
 
         One whose id is that of a rule which says something else is entered, and returned, under another id.
         """

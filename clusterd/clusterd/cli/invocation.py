@@ -67,17 +67,22 @@ class Invocation:
 
     @contextmanager
     def services(self) -> Iterator[Services]:
-        """Open the store and the transport for the time of a ``with``; say so where that begins a store of no page."""
+        """Open the store and the transport for the time of a ``with``; say so where a folder's store has no page.
+
+        Also where it is not new: who asks in the wrong folder, or of crawls that have a Redis in Scrapy's settings,
+        has begun it by asking, and would take its next answers for what the crawl has found.
+        """
         from clusterd.config import holds_store
         from clusterd.services import open_services
 
         folder = self.config.data_folder().absolute()
-        begun = not self.config.redis and not holds_store(folder)
+        begun = not holds_store(folder)
         with open_services(self.config, TRANSIT) as services:
             yield services
-            # Who asks in the wrong folder would take this for what the crawl has found.
-            if begun and not services.index.counts()["documents"]:
-                self.hint(f"there was no store in {folder}: this one is new and empty; --data DIR names another folder")
+            if not self.config.redis and not services.index.counts()["documents"]:
+                said = f"there was no store in {folder}: this one is new and empty"
+                said = said if begun else f"the store in {folder} has no page"
+                self.hint(f"{said}; --data DIR or --redis URL names another")
 
     @contextmanager
     def caught_up(self) -> Iterator[Services]:

@@ -259,6 +259,6 @@ def test_a_question_in_the_wrong_folder_says_that_there_was_no_store(
     new = f"there was no store in {tmp_path}/.clusterd: this one is new and empty{another}"
     assert said("skips") == "no request has been skipped\n" + new
     # The question itself has begun it: it is no more what the crawl has found than before.
-    assert said("status") == f"the store in {tmp_path}/.clusterd has no page{another}"
+    assert said("status") == f"the store in {tmp_path}/.clusterd has neither pages nor rules{another}"
     assert "no store" not in said("ingest", "page.html", "--data", "other")  # where one is meant to begin
     assert said("status", "--data", "other") == ""

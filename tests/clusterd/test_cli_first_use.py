@@ -255,7 +255,10 @@ def test_a_question_in_the_wrong_folder_says_that_there_was_no_store(
             command, capture_output=True, text=True, cwd=tmp_path, env=elsewhere, timeout=60, check=True
         ).stderr
 
-    new = f"there was no store in {tmp_path}/.clusterd: this one is new and empty; --data DIR names another folder\n"
+    another = "; --data DIR or --redis URL names another\n"
+    new = f"there was no store in {tmp_path}/.clusterd: this one is new and empty{another}"
     assert said("skips") == "no request has been skipped\n" + new
-    assert said("status") == ""
+    # The question itself has begun it: it is no more what the crawl has found than before.
+    assert said("status") == f"the store in {tmp_path}/.clusterd has neither pages nor rules{another}"
     assert "no store" not in said("ingest", "page.html", "--data", "other")  # where one is meant to begin
+    assert said("status", "--data", "other") == ""

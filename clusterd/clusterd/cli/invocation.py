@@ -26,6 +26,8 @@ Record = Mapping[str, Any]
 PATIENCE: Final = 5.0
 #: Seconds for which a command waits for a slot of a Redis Cluster that moves to another node, each time it needs it.
 TRANSIT: Final = 60.0
+#: What to do where a store is empty that was not meant to be.
+ANOTHER: Final = "--data DIR or --redis URL names another"
 
 
 @dataclass
@@ -67,17 +69,24 @@ class Invocation:
 
     @contextmanager
     def services(self) -> Iterator[Services]:
-        """Open the store and the transport for the time of a ``with``; say so where that begins a store of no page."""
+        """Open the store and the transport for the time of a ``with``; say so where a folder's store is empty.
+
+        Also where it is not new: who asks in the wrong folder, or of crawls that have a Redis in Scrapy's settings,
+        has begun it by asking, and would take its next answers for what the crawl has found.
+        """
         from clusterd.config import holds_store
         from clusterd.services import open_services
 
         folder = self.config.data_folder().absolute()
-        begun = not self.config.redis and not holds_store(folder)
+        begun = not holds_store(folder)
         with open_services(self.config, TRANSIT) as services:
             yield services
-            # Who asks in the wrong folder would take this for what the crawl has found.
-            if begun and not services.index.counts()["documents"]:
-                self.hint(f"there was no store in {folder}: this one is new and empty; --data DIR names another folder")
+            if self.config.redis or services.index.counts()["documents"]:
+                return
+            if begun:
+                self.hint(f"there was no store in {folder}: this one is new and empty; {ANOTHER}")
+            elif not services.rulebook.book.hosts():
+                self.hint(f"the store in {folder} has neither pages nor rules; {ANOTHER}")
 
     @contextmanager
     def caught_up(self) -> Iterator[Services]:

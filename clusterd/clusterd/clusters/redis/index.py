@@ -9,7 +9,7 @@ and `spans` where there are several). Between them other workers may do what the
   posts and links it again; every step may be repeated.
 - Candidates are verified here, by the stored sketches, whatever the postings said. A content that departed meanwhile is
   linked no more, and never lives again.
-- Whatever the stream, a page costs a bounded number of steps: of each of its lists (four smallest values and one in 64)
+- Whatever the stream, a page costs a bounded number of steps: of each of its lists (6 or 8 smallest values, one in 64)
   at most `bound` others are proposed, of a common one `latest`; what departs in the call that brought it is not posted
   at all; and a worker that finds more than `BACKLOG` ghosts waiting, which would be proposed in vain, dismisses some
   itself.

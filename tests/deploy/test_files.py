@@ -95,6 +95,29 @@ def test_setup_says_that_a_python_is_too_old(tmp_path: Path) -> None:
     assert not (tmp_path / "venv").exists()
 
 
+def test_setup_in_an_environment_without_pip_takes_that_of_its_python(tmp_path: Path) -> None:
+    """As within one that uv has made; where that has none, it is said what to do."""
+    (tmp_path / "deploy").mkdir()
+    setup = shutil.copy(DEPLOY / "setup.sh", tmp_path / "deploy")
+    base = tmp_path / "base"
+    without = tmp_path / "python3"
+    without.write_text(
+        f'#!/bin/sh\ncase "$*" in *_base_executable*) echo {base} ;; *pip*) exit 1 ;; esac\n', encoding="utf-8"
+    )
+    base.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\ntest "$3" = --version\n', encoding="utf-8")
+    for script in (without, base):
+        script.chmod(0o755)
+    command = [setup, without, tmp_path / "venv"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+    first, then = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
+    assert first == "-m pip --version"
+    assert then.startswith("-m pip install ")
+    shutil.copy(without, base)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"clusterd's set-up needs pip, which {base} has not; ")
+
+
 def test_the_image_reads_the_file_that_it_names() -> None:
     text = (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8")
     assert "a file mounted at /etc/clusterd.toml" in text

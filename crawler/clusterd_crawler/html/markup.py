@@ -198,8 +198,7 @@ class Walk:
             self.link_depth = len(self.stack)
             self.links += not self.chrome and not self.hidden
         self.formatting.start(tag.name, bits, self.stack)
-        if not tag.is_quiet or (self.odd and not self._is_shape(bits)):
-            self._push(tag)
+        self._push(tag)
         return end
 
     def _unparsed(self, tag: Tag, at: int) -> int:
@@ -251,6 +250,7 @@ class Walk:
 
     def _push(self, tag: Tag) -> None:
         bits, main, said = tag.bits, tag.main, tag.said
+        stacked = bits & chrome.CONTAINER or (self.odd and not self._is_shape(bits))
         surely = bool(said & chrome.SURELY or bits & chrome.CHROME)
         doubtful = said & (chrome.DOUBTFULLY | chrome.SEARCHING)
         is_chrome = not main and (
@@ -258,8 +258,7 @@ class Walk:
         )
         if said & chrome.TITLING:
             self._title_box()
-        telling = tag.hidden or is_chrome or main or doubtful > 0
-        if not (bits & chrome.CONTAINER or telling or (self.odd and not self._is_shape(bits))):
+        if not (stacked or tag.hidden or is_chrome or main or doubtful):
             return
         if len(self.stack) == MAX_DEPTH:
             self.flags |= EXTREME

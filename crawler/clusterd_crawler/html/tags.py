@@ -22,8 +22,6 @@ _ATTRIBUTE: Final = re.compile(
     rb"""[\t\n\f\r /]*([^\t\n\f\r />][^\t\n\f\r />=]*)"""
     rb"""(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)(?:"|\Z)|'([^']*)(?:'|\Z)|([^\t\n\f\r >]*)))?"""
 )
-#: Bits of elements that are looked at whatever their attributes.
-_TELLING: Final = chrome.CONTAINER | chrome.CHROME | chrome.SECTIONAL
 _TAG_END: Final = re.compile(rb"[\t\n\f\r /]*>")
 _COMMENT_END: Final = re.compile(rb"--!?>")
 
@@ -43,11 +41,6 @@ class Tag(NamedTuple):
     #: Whether it begins a main element, and what its class, id and role say otherwise (`chrome.SAID`).
     main: bool
     said: int
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether it opens nothing that hides, holds or sorts what is in it."""
-        return not (self.hidden or self.main or self.said or self.bits & _TELLING)
 
 
 def read_tag(data: bytes, at: int) -> tuple[Tag | None, int]:

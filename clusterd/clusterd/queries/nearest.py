@@ -82,8 +82,8 @@ class Nearest:
         self._begins = np.zeros(len(pages) + 1, np.int64)
         #: The different values, ascending, and of each page, one behind the other, the places of its values there.
         self._known, self._ranks = self._ranked()
-        #: Where the owners of each known value begin; at last, where they end.
         counts = np.bincount(self._ranks, minlength=len(self._known))
+        #: Where the owners of each known value begin; at last, where they end.
         self._starts = np.append(0, np.cumsum(counts)).astype(np.uint32)
         self._owners = self._by_value()
         #: On how many pages of different texts each known value is: what is there under thirty session ids is none of

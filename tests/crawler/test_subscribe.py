@@ -191,17 +191,34 @@ def test_after_an_absence_the_hosts_met_are_caught_up(prefix: str, tmp_path: Pat
             server.stop()
 
 
+def test_hosts_met_are_caught_up_in_few_calls(prefix: str, tmp_path: Path) -> None:
+    """Each call is a way to the server and back, and meanwhile nothing new is heard, such as a rule withdrawn."""
+    heard, server = Heard(), Server(tmp_path)
+    hosts = [f"h{number}.test" for number in range(250)]
+    with server.running(), connect(server.url) as client:
+        for host in hosts[1:]:
+            publish(client, prefix, RuleSet(host, 1, ()))
+        server.stop()
+        with subscribed(server.url, prefix, heard) as subscriber:
+            subscriber.meet(*hosts)
+            server.start()
+            wait_until(lambda: len(heard.rules) == 249)
+        calls = connect(server.url).info("commandstats")["cmdstat_hmget"]["calls"]
+    assert {rules.host for rules in heard.rules} == set(hosts[1:])
+    assert calls == 3
+
+
 def test_rules_that_could_not_be_asked_for_are_asked_for_again(prefix: str, tmp_path: Path) -> None:
     """The connection that follows what is new may be sound all the while: nothing else would ask for them."""
     heard, server = Heard(), Server(tmp_path)
     with server.running(), connect(server.url) as client:
         publish(client, prefix, RuleSet("a.test", 1, ()))
-        client.execute_command("ACL", "SETUSER", "default", "-hget")
+        client.execute_command("ACL", "SETUSER", "default", "-hmget")
         with subscribed(server.url, prefix, heard) as subscriber:
             assert subscriber.connected.wait(10)
             subscriber.meet("a.test")
             assert not heard.rules
-            client.execute_command("ACL", "SETUSER", "default", "+hget")
+            client.execute_command("ACL", "SETUSER", "default", "+hmget")
             wait_until(lambda: heard.rules)
     assert heard.rules == [RuleSet("a.test", 1, ())]
 

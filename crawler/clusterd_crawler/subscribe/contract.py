@@ -26,8 +26,8 @@ class Feed(Protocol):
         """Return what is new; empty after so many seconds. Raises `Unreachable`."""
         ...
 
-    def known(self, host: str) -> bytes | None:
-        """Return the latest rule set of a host as it was published, None where there is none. May block; any thread."""
+    def known(self, hosts: Sequence[str]) -> list[bytes | None]:
+        """Return each host's latest rule set as it was published, None where there is none. May block; any thread."""
         ...
 
     def close(self) -> None:

@@ -103,16 +103,19 @@ class KafkaFeed:
         """Whether it is a rule set of which a later version has been read."""
         if news.topic != topics.RULES:
             return False
-        return 0 <= version_of(news.value) < version_of(self.known(news.key.decode("utf-8", "replace")) or b"")
+        return 0 <= version_of(news.value) < version_of(self._kept(news.key.decode("utf-8", "replace")) or b"")
 
     def _keep(self, host: str, rules: bytes) -> None:
         """Keep a host's rule set, unless a later version has been read: of two writers the slower may come last."""
-        known = self.known(host)
+        known = self._kept(host)
         if not known or not rules or version_of(rules) >= version_of(known):
             self._rules[host] = zlib.compress(rules, 1)
 
-    def known(self, host: str) -> bytes | None:
+    def known(self, hosts: Sequence[str]) -> list[bytes | None]:
         """See the contract; what has not been read yet comes by `poll`."""
+        return [self._kept(host) for host in hosts]
+
+    def _kept(self, host: str) -> bytes | None:
         packed = self._rules.get(host)
         return None if packed is None else zlib.decompress(packed)
 

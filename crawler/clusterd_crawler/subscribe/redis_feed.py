@@ -1,8 +1,8 @@
 """Redis as the feed: the hash ``<prefix>rules`` for what is known, the streams of rules and verdicts for what is new.
 
 Known pages are read from the time asked for on: an entry's id begins with the time at which it was published. The
-streams' ends are noted before the hash is asked, so that no change falls between the two. One host is read at a
-time, when the crawl meets it: a store may know very many.
+streams' ends are noted before the hash is asked, so that no change falls between the two. Hosts are asked for when the
+crawl meets them: a store may know very many.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class RedisFeed:
         last = self._client.xrevrange(stream, count=1)
         return last[0][0] if last else b"0-0"
 
-    def known(self, host: str) -> bytes | None:
+    def known(self, hosts: Sequence[str]) -> list[bytes | None]:
         """See the contract."""
         with translated(self._url):
-            rules: bytes | None = self._client.hget(f"{self._prefix}rules", host)
+            rules: list[bytes | None] = self._client.hmget(f"{self._prefix}rules", hosts)
             return rules
 
     def _read(self, seconds: float) -> list[News]:

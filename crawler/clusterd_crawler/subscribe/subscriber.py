@@ -12,6 +12,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from time import monotonic
 from typing import Final
 
@@ -34,6 +35,8 @@ POLL_SECONDS: Final = 0.25
 LINGER_SECONDS: Final = 0.03
 #: Seconds between two attempts to reach a feed that is away: the first wait, doubled up to the second.
 RETRY_SECONDS: Final = (0.25, 5.0)
+#: Hosts whose rule sets are asked for in one call: after an absence, all that were met.
+ASKED_TOGETHER: Final = 100
 #: Seconds after which hosts are asked for again whose rules a feed did not say that goes on.
 AGAIN_SECONDS: Final = 1.0
 
@@ -133,10 +136,11 @@ class Subscriber:
         left = deque(hosts)
         try:
             while left:
-                raw = feed.known(left[0])
-                host = left.popleft()
-                if raw is not None:
-                    self._read_rules(host, raw)
+                known = feed.known(list(islice(left, ASKED_TOGETHER)))
+                for raw in known:
+                    host = left.popleft()
+                    if raw is not None:
+                        self._read_rules(host, raw)
         except Unreachable as error:
             self._tell(error)
             with self._lock:

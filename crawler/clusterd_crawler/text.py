@@ -74,7 +74,8 @@ def is_markup(content_type: str | None, body: bytes) -> bool:
         return True
     if _is_plain(content_type):
         return False
-    raise NotText(f"the content type is {content_type!r}; HTML, XML and plain text are sketched")
+    media = content_type.partition(";")[0].strip()  # a charset beside it may be ours: of a row that was decoded already
+    raise NotText(f"the content type is {media!r}; HTML, XML and plain text are sketched")
 
 
 def _is_wide(content_type: str | None, beginning: bytes) -> bool:

@@ -31,6 +31,16 @@ def own(**changes: Any) -> str:
     return json.dumps({"clusterd-rules": 1, "rules": [rule_to_json(make([], drop("?sid"))) | changes]})
 
 
+def test_a_rule_of_our_own_file_needs_no_id() -> None:
+    """It has the one that the same rule would be learned under; two of one saying are one too many."""
+    said = {"host": "h.test", "transformation": [{"key": "?sid", "op": "delete"}]}
+    (rule,) = read_rules(json.dumps({"clusterd-rules": 1, "rules": [said]}), "clusterd").rules
+    assert rule.id == rule.made_id
+    assert rule.text == "h.test: any URL → delete ?sid"
+    with pytest.raises(RuleError, match=f"entry 1: id '{rule.id}' stands twice"):
+        read_rules(json.dumps({"clusterd-rules": 1, "rules": [said, said]}), "clusterd")
+
+
 def test_the_example_of_its_documentation_is_read() -> None:
     done = read_rules(json.dumps([entry()]), "dud")
     assert {rule.host for rule in done.rules} == {"example.com", "www.example.com"}

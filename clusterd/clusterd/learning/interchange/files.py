@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from clusterd_crawler.errors import RuleError
@@ -73,11 +74,19 @@ def read_rules(text: str, file_format: Format) -> Imported:
         state = entry.get("state", STATES[0]) if isinstance(entry, dict) else STATES[0]
         if state not in STATES:
             raise RuleError(f"entry {number}: state: {state!r} is not one of {', '.join(STATES)}")
-        rule = rule_from_json(_at_home(entry), f"entry {number}")
+        rule = _read(_at_home(entry), f"entry {number}")
         if rule.id in rules:
             raise RuleError(f"entry {number}: id {rule.id!r} stands twice")
         rules[rule.id] = rule
     return Imported(list(rules.values()), [], {})
+
+
+def _read(entry: Any, where: str) -> Rule:
+    """Read a rule's JSON; one that was written by hand, without an id, has the id that it would be learned under."""
+    if not isinstance(entry, dict) or "id" in entry:
+        return rule_from_json(entry, where)
+    rule = rule_from_json({**entry, "id": "none"}, where)
+    return replace(rule, id=rule.made_id)
 
 
 def _at_home(entry: Any) -> Any:

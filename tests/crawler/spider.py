@@ -29,7 +29,7 @@ IDLE = 0.5
 
 
 class Job(scrapy.Spider):
-    """Takes the job's steps: fetches URLs, each with its options, and the links on them; pauses; waits."""
+    """Takes the job's steps: fetches URLs, each with its options, and the links on them; pauses; waits; keeps off."""
 
     name = "job"
 
@@ -62,6 +62,8 @@ class Job(scrapy.Spider):
         for step in self.job["steps"]:
             if "pause" in step:
                 await sleep(step["pause"])
+            elif "allowed" in step:
+                self.allowed_domains = step["allowed"]
             elif "url" in step:
                 yield self.request(step["url"], **step.get("options", {}))
             else:

@@ -42,6 +42,7 @@ from clusterd_crawler.crawling.requests.admission import Admission
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
 from clusterd_crawler.crawling.requests.kinds import is_page, referrer
+from clusterd_crawler.crawling.requests.offsite import dropped_as_offsite
 from clusterd_crawler.crawling.requests.paused import Paused
 from clusterd_crawler.crawling.requests.purposes import Purposes
 from clusterd_crawler.crawling.requests.rewriting import Rewriting
@@ -103,6 +104,7 @@ class Crawl:
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
         self.unread = Unread(self._know, self._decisions.differs, self._reporter, settings.verdict_timeout)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
+        self._is_offsite = is_offsite = dropped_as_offsite(crawler)
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS"), self._places.holds)
         self._admission = admission = Admission(
             crawler,
@@ -113,6 +115,7 @@ class Crawl:
             self._note_skip,
             self._keep,
             settings.explore,
+            is_offsite,
         )
         self._explored = admission.explored
         self._changes = RuleChanges(
@@ -150,7 +153,7 @@ class Crawl:
             OthersPages(self._wanted),
             self._decisions.learn_of,
         )
-        self._meeting = Meeting(self._loop, self._subscriber)
+        self._meeting = Meeting(self._loop, self._subscriber, self._is_offsite)
         if self._verdicts.prompt:
             await run_in_thread(self._subscriber.connected.wait, START_SECONDS)
         if self._wanted.any and self._settings.skip:

@@ -8,7 +8,7 @@ to be written to the disk, and from the look-up of addresses.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
 from scrapy import Request
@@ -29,9 +29,11 @@ LOOK_SECONDS: Final = 0.02
 class Meeting:
     """For the loop's thread."""
 
-    def __init__(self, loop: EventLoop, subscriber: Subscriber) -> None:
+    def __init__(self, loop: EventLoop, subscriber: Subscriber, is_offsite: Callable[[Request], bool]) -> None:
+        """``is_offsite``: whether Scrapy drops a request; hosts of such are not met."""
         self._loop = loop
         self._subscriber = subscriber
+        self._is_offsite = is_offsite
         self._worker = Worker(loop, "clusterd-meeting")
         self._met: set[str] = set()
         #: Hosts whose rules are being asked for; of those that wait for it a URL each.
@@ -42,7 +44,7 @@ class Meeting:
     def meet(self, request: Request) -> None:
         """Meet a request's host, soon."""
         netloc = urlparse_cached(request).netloc
-        if netloc not in self._met and not self._closed:
+        if netloc not in self._met and not self._closed and not self._is_offsite(request):
             self._met.add(netloc)
             self._asking.add(netloc)
             self._waiting[netloc] = request.url

@@ -59,10 +59,12 @@ class Admission:
         note_skip: Callable[[str, Skip, KeptOut], None],
         keep: Callable[[KeptOut], None],
         explore: float,
+        is_offsite: Callable[[Request], bool],
     ) -> None:
         """``note_skip`` is called with the URL of each request that is skipped, once; ``keep`` with another of it.
 
-        ``explore``: the share of what is sent that goes before the rest to try rules.
+        ``explore``: the share of what is sent that goes before the rest to try rules; ``is_offsite``: whether Scrapy
+        drops a request that is being scheduled, whatever is said here.
         """
         assert crawler.stats is not None
         self._crawler = crawler
@@ -74,6 +76,7 @@ class Admission:
         self._note_skip = note_skip
         self._keep = keep
         self._explore = explore
+        self._is_offsite = is_offsite
         #: Requests that were about to be sent, and trials that were queued before others.
         self._begun = self._sooner = 0
         #: Whether all of the former had ``dont_filter``.
@@ -93,12 +96,16 @@ class Admission:
             return
         url = request.url.partition("#")[0]
         if self._rewriting is not None and not filtered:
+            if self._is_offsite(request):
+                return
             self._rewriting.linked(url)
         if url in self.explored:
             self.explored.go_on()
             return
         skip = self._decide(url, self._purposes.noted(request), again=url in self._skipped)
-        if skip is None or (self.explores(url, skip) if filtered else self._tries(request, skip)):
+        if skip is None or (not filtered and self._is_offsite(request)):
+            return
+        if self.explores(url, skip) if filtered else self._tries(request, skip):
             return
         skipped = SkippedDuplicate(skip.rule, skip.key, skip.known_url)
         kept = KeptOut(skip.rule, request, filtered)

@@ -51,8 +51,9 @@ ANNOUNCE_TIMEOUT: Final = 30.0
 class Services:
     """The opened parts. Not for several threads at once: each thread opens its own with `again`."""
 
-    def __init__(self, config: Config, redis_url: str = "", transit: float = 0.0) -> None:
-        """``transit`` as of `open_index`."""
+    def __init__(self, config: Config, redis_url: str = "", transit: float = 0.0, guest: bool = True) -> None:
+        """``transit`` as of `open_index`, ``guest`` as of `RedisStreamTransport`: a daemon is none."""
+        self._guest = guest
         self.config = config
         self._given_url = redis_url
         self._transit = transit
@@ -159,6 +160,7 @@ class Services:
                 prefix=self.config.redis_prefix,
                 group=self.config.group,
                 claim_after=self.config.claim_after,
+                guest=self._guest,
             )
         self._stack.callback(transport.close)
         return transport
@@ -168,7 +170,7 @@ class Services:
 
     def again(self) -> Services:
         """Return services of the same store and transport with connections of their own, for another thread."""
-        return Services(self.config, self.redis_url, self._transit)
+        return Services(self.config, self.redis_url, self._transit, self._guest)
 
     def reports(self) -> list[dict[str, Any]]:
         """Return the reports of the daemons that work on this store."""

@@ -184,6 +184,11 @@ class Config(Settings):
         """Whether messages travel over Kafka."""
         return bool(self.kafka)
 
+    @property
+    def log(self) -> str:
+        """Return where messages travel, in a word."""
+        return "kafka" if self.kafka else "redis"
+
 
 def holds_store(folder: Path) -> bool:
     """Whether an embedded store was begun in a folder. One that we may not look into is somebody's."""

@@ -83,8 +83,9 @@ class Orphan(threading.Thread):
 
 def serve(config: Config, redis_url: str, number: int = 0) -> bool:
     """Run one worker process, which is the so manyth: startup, main loop, shutdown. False as of `run`."""
-    report, asked = Report(), StopFlag()
-    with _on_signal(asked, END_SECONDS), Services(config, redis_url) as services, services.again() as beating:
+    report, asked = Report(log=config.log), StopFlag()
+    opened = Services(config, redis_url, guest=False)
+    with _on_signal(asked, END_SECONDS), opened as services, services.again() as beating:
         if config.metrics_port:
             _serve_metrics(config, config.metrics_port + number, report)
         if not _insist_on_store(lambda: services.index, report, asked):

@@ -1,9 +1,9 @@
 """Which daemons are alive and how they are: one key a daemon in the store, which expires when its daemon dies.
 
 Keys: ``<prefix>daemons``, a set of the ids of all daemons that did not say good-bye; ``<prefix>daemon:<id>``, the
-daemon's last report as JSON, which lives for `ALIVE_FOR` seconds. A report's fields: ``id, host, pid, state (starting,
-running, waiting, stalled, stopping), since, at, stepped, messages, dead_letters, missed, lag, settling, last_error,
-last_error_at, upkeep_seconds``.
+daemon's last report as JSON, which lives for `ALIVE_FOR` seconds. A report's fields: ``id, host, pid, log, state
+(starting, running, waiting, stalled, stopping), since, at, stepped, messages, dead_letters, missed, lag, settling,
+last_error, last_error_at, upkeep_seconds``.
 
 They are written by functions that a full Redis lets run: a daemon that waits for room is alive, and says so.
 """
@@ -57,6 +57,8 @@ class Report:
     id: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}")
     host: str = field(default_factory=socket.gethostname)
     pid: int = field(default_factory=os.getpid)
+    #: Where its messages come from (`Config.log`).
+    log: str = ""
     #: ``waiting``: Kafka or the store does not answer, the work goes on when it does.
     state: State = "starting"
     #: Unix milliseconds.

@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from clusterd_consumer.insisting import Insist, once
 from clusterd_consumer.redis_connection import Client, connect, greet, refuse_eviction
 from clusterd_consumer.redis_failover import Failover
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
+from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.message import Message, encode
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.servers.redis_address import shown
@@ -50,8 +51,9 @@ ANNOUNCE_TIMEOUT: Final = 30.0
 class Services:
     """The opened parts. Not for several threads at once: each thread opens its own with `again`."""
 
-    def __init__(self, config: Config, redis_url: str = "", transit: float = 0.0) -> None:
-        """``transit`` as of `open_index`."""
+    def __init__(self, config: Config, redis_url: str = "", transit: float = 0.0, guest: bool = True) -> None:
+        """``transit`` as of `open_index`, ``guest`` as of `RedisStreamTransport`: a daemon is none."""
+        self._guest = guest
         self.config = config
         self._given_url = redis_url
         self._transit = transit
@@ -158,6 +160,7 @@ class Services:
                 prefix=self.config.redis_prefix,
                 group=self.config.group,
                 claim_after=self.config.claim_after,
+                guest=self._guest,
             )
         self._stack.callback(transport.close)
         return transport
@@ -167,13 +170,39 @@ class Services:
 
     def again(self) -> Services:
         """Return services of the same store and transport with connections of their own, for another thread."""
-        return Services(self.config, self.redis_url, self._transit)
+        return Services(self.config, self.redis_url, self._transit, self._guest)
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Return the reports of the daemons that work on this store."""
+        from clusterd.health import daemons
+
+        return self.asking(lambda: daemons(self.redis, self.config.redis_prefix))
 
     def daemons(self) -> int:
         """Return how many daemons work on this store."""
-        from clusterd.health import daemons
+        return len(self.reports())
 
-        return len(self.asking(lambda: daemons(self.redis, self.config.redis_prefix)))
+    def of_another_log(self) -> list[dict[str, Any]]:
+        """Return the reports of the daemons that work on this store, where none takes messages from where ours go."""
+        reports = self.reports()
+        return [] if any(report.get("log", "") in {"", self.config.log} for report in reports) else reports
+
+    def refuse_another_log(self) -> None:
+        """Raise `WrongInput` where what is published here reaches no daemon that works on this store, nor its crawls.
+
+        Where none does, the next one that starts announces what changed meanwhile (`learning.rulebook.restoring`).
+        """
+        if not self.of_another_log():
+            return
+        if self.config.uses_kafka():
+            raise WrongInput(
+                "the daemons of this store take their messages from Redis Streams, and would hear of nothing that goes "
+                "to Kafka: leave out --kafka, or CLUSTERD_KAFKA"
+            )
+        raise WrongInput(
+            "the daemons and crawls of this store take their messages from Kafka, and would hear of nothing that goes "
+            "elsewhere: name it, too (--kafka SERVERS, or CLUSTERD_KAFKA)"
+        )
 
     def daemon_alive(self) -> bool:
         """Whether a daemon works on this store."""

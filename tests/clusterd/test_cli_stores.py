@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import redis
+from clusterd.services import Services
+from clusterd_consumer.redis_scripts import Calls
+from clusterd_crawler import topics
 
-from tests.clusterd.command_line import clusterd
+from clusterd import health
+from tests.clusterd.command_line import clusterd, write
 from tests.services.redis_server import redis_server
 
 CLUSTERD = str(Path(sys.executable).parent / "clusterd")
@@ -100,3 +105,33 @@ def test_a_policy_that_a_full_store_has_taken_is_said_to_be_there(tmp_path: Path
         client.config_set("maxmemory", 0)
         listed = clusterd("policy", "list", "--redis", url, "--json", folder=tmp_path).stdout.splitlines()
         assert json.loads(listed[-1]) == {"policy": "loose", "resemblance": 0.3, "containment": None, "clusters": 1}
+
+
+def test_of_a_log_that_is_not_named_the_daemons_say_what_waits(
+    services: Services, redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    where = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
+
+    def lag() -> int:
+        return int(json.loads(clusterd("status", "--json", folder=tmp_path, **where).stdout)["lag"])
+
+    with closing(Calls(services.redis)) as calls:
+        health.beat(calls, prefix, health.Report(log="kafka", lag=7))
+        health.beat(calls, prefix, health.Report(log="kafka", lag=5))
+        assert lag() == 7
+        health.beat(calls, prefix, health.Report(log="redis", lag=5))
+        assert lag() == 0  # as the stream says
+
+
+def test_a_question_that_names_no_group_is_of_the_daemons_group(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    """It founded another, for which the stream filled up until crawls could send nothing any more."""
+    write(tmp_path / "pages.jsonl", *({"url": f"http://h.example/{n}", "text": f"page {n}"} for n in range(600)))
+    where = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
+    assert clusterd("ingest", "pages.jsonl", folder=tmp_path, CLUSTERD_GROUP="mine", **where).returncode == 0
+    done = clusterd("status", "--json", folder=tmp_path, **where)
+    assert json.loads(done.stdout)["lag"] == 0
+    done = clusterd("clusters", folder=tmp_path, **where)
+    assert "messages wait" not in done.stderr
+    with redis.Redis.from_url(redis_url) as client:
+        groups = client.xinfo_groups(topics.stream(prefix, topics.SKETCHES))
+    assert [group["name"] for group in groups] == [b"mine"]

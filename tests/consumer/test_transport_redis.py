@@ -81,6 +81,38 @@ def test_what_one_group_has_not_read_stays(client: redis.Redis, prefix: str, str
     assert client.xlen(stream) < 200
 
 
+def test_a_guest_founds_no_group_beside_another(client: redis.Redis, prefix: str, stream: str) -> None:
+    """A question of another group's name left one behind for which the stream filled up, though nobody read it."""
+    host = member(client, prefix, "a name of its own")
+    publish(host, 500)
+    work_off(host, 400)
+    guest = RedisStreamTransport(client, prefix=prefix, guest=True)
+    assert guest.backlog() == host.backlog() == 100
+    work_off(guest, 100)
+    guest.close()
+    assert [group["name"] for group in client.xinfo_groups(stream)] == [b"a name of its own"]
+    guest.trim()
+    assert client.xlen(stream) < 200
+    assert host.backlog() == 0
+
+
+def test_a_guest_founds_the_first_group(client: redis.Redis, prefix: str, stream: str) -> None:
+    guest = RedisStreamTransport(client, prefix=prefix, group="g", guest=True)
+    publish(guest, 10)
+    assert guest.backlog() == 10
+    work_off(guest, 10)
+    assert [group["name"] for group in client.xinfo_groups(stream)] == [b"g"]
+
+
+def test_a_daemon_says_for_which_other_group_the_stream_fills_up(
+    client: redis.Redis, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    member(client, prefix, "former").poll(1, 0.01)
+    assert not caplog.text
+    member(client, prefix).poll(1, 0.01)
+    assert "beside g there is group former: what it has not read stays for it" in caplog.text
+
+
 def test_what_somebody_else_trims_while_it_is_pending_is_counted_and_said(
     client: redis.Redis, prefix: str, stream: str, caplog: pytest.LogCaptureFixture
 ) -> None:

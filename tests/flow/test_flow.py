@@ -18,6 +18,7 @@ from clusterd.services import Services, open_services, process_pending, publish_
 from clusterd_crawler import topics
 from clusterd_crawler.sketch import Sketch
 
+from tests.clusterd.command_line import clusterd
 from tests.contract.index_world import Partition, expected, partition
 from tests.flow.daemons import Daemons, daemons, made_up_crawl, until, wait_until_done
 from tests.services.redis_server import free_port, redis_server
@@ -137,6 +138,26 @@ def test_a_daemon_says_how_it_is(group: Daemons) -> None:
         publish_sketches(services, made_up_crawl(30, seed=6))
         until(lambda: reports(services)[0]["messages"] == 30, say=group.said)
         assert reports(services)[0]["pid"] == process.pid
+
+
+def test_what_goes_where_no_daemon_listens_is_refused(group: Daemons, tmp_path: Path) -> None:
+    """Told Redis alone, a rule was retired in the store and used on by every crawl over Kafka."""
+    config = group.config()
+    (tmp_path / "page.html").write_text("<p>a page of a few words</p>")
+    where = {"CLUSTERD_REDIS": config.redis, "CLUSTERD_REDIS_PREFIX": config.redis_prefix}
+    right = where | {f"CLUSTERD_{name.upper()}": value for name, value in group.settings.items()}
+    wrong = where if config.uses_kafka() else where | {"CLUSTERD_KAFKA": f"127.0.0.1:{free_port()}"}
+    says = "name it, too (--kafka SERVERS" if config.uses_kafka() else "leave out --kafka"
+    with open_services(config) as services:
+        group.start()
+        until(lambda: [r["state"] for r in reports(services)] == ["running"], say=group.said)
+        for command in (["unskip", "http://h.example/"], ["ingest", "page.html"]):
+            done = clusterd(*command, folder=tmp_path, **wrong)
+            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+            assert says in done.stderr
+        assert not services.rulebook.book.hosts()
+        assert clusterd("status", "--json", folder=tmp_path, **where).returncode == 0
+        assert clusterd("unskip", "http://h.example/", folder=tmp_path, **right).returncode == 0
 
 
 def reports(services: Services) -> list[dict[str, object]]:

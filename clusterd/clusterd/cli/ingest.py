@@ -122,6 +122,7 @@ def _work(
 
         messages = run.messages(items(tell))
         _ = services.index
+        services.refuse_another_log()
         before = services.taken()
         publish_sketches(services, islice(messages, 1))
         while publish_sketches(services, islice(messages, CHUNK), insist):

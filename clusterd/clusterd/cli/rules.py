@@ -211,6 +211,7 @@ def changing(invocation: Invocation) -> Iterator[RuleService]:
     from clusterd.services import ANNOUNCE_TIMEOUT
 
     with opened(invocation) as (services, book):
+        services.refuse_another_log()
         yield book
         services.publisher.flush(ANNOUNCE_TIMEOUT)
 

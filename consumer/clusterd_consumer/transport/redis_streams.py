@@ -2,7 +2,8 @@
 
 Delivery: XREADGROUP puts an entry on the group's pending list until XACK, which `RedisStreamTransport.commit` sends
 after the state is written. Entries of a consumer that died are claimed by the others once they have been pending for
-``claim_after`` seconds. A consumer that closes in order hands back its place in the group.
+``claim_after`` seconds. A consumer that closes in order hands back its place in the group. Who only helps out, as a
+command does, founds no group where there are others: what that one does not read later would stay for it for ever.
 
 Room: entries that every group has acknowledged are trimmed from `topics.SKETCHES`; every other topic is bounded by its
 length in `KEPT`, and where entries may be long, by its size in `BYTES`.
@@ -64,8 +65,16 @@ class RedisStreamTransport:
     refused: Final = 0
 
     def __init__(
-        self, client: Client, *, prefix: str = "clusterd:", group: str = "clusterd", claim_after: float = 10.0
+        self,
+        client: Client,
+        *,
+        prefix: str = "clusterd:",
+        group: str = "clusterd",
+        claim_after: float = 10.0,
+        guest: bool = False,
     ):
+        """``guest``: where the stream has groups, and none of this name, be of the one that has come furthest."""
+        self._guest = guest
         self._client: Any = client
         self._prefix = prefix
         self._group = group
@@ -211,12 +220,27 @@ class RedisStreamTransport:
     def _join(self) -> None:
         if self._joined:
             return
+        self._look_at_groups()
         try:
             self._client.xgroup_create(self._stream, self._group, id="0", mkstream=True)
         except redis.ResponseError as error:
             if not str(error).startswith("BUSYGROUP"):
                 raise
         self._joined = True
+
+    def _look_at_groups(self) -> None:
+        """As a guest be of the group that is there; else say which others there are: the stream fills up for them."""
+        if self._guest:
+            if group := self._group_info():
+                self._group = group["name"].decode()
+            return
+        others = [name for group in self._groups() if (name := group["name"].decode()) != self._group]
+        if others:
+            log.warning(
+                "beside %s there is group %s: what it has not read stays for it and fills the stream; where no daemon "
+                "is of it any more, end it (redis-cli XGROUP DESTROY %s NAME)",
+                *(self._group, ", ".join(others), self._stream),
+            )
 
     def _leave(self) -> None:
         try:
@@ -279,7 +303,11 @@ class RedisStreamTransport:
             return []
 
     def _group_info(self) -> dict[str, Any] | None:
-        return next((group for group in self._groups() if group["name"] == self._group.encode()), None)
+        groups = self._groups()
+        ours = next((group for group in groups if group["name"] == self._group.encode()), None)
+        if ours or not self._guest:
+            return ours
+        return max(groups, key=lambda group: _parse(group["last-delivered-id"]), default=None)
 
     def _unread(self, group: dict[str, Any]) -> int:
         """Return the entries that the group has not been given.

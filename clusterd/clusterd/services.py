@@ -32,6 +32,7 @@ from clusterd.config import Config
 
 if TYPE_CHECKING:
     from clusterd.alerts import Alerts
+    from clusterd.handed_over import HandedOver
     from clusterd.learning.rulebook.service import RuleService
 
 #: Called with what has been done and what is left.
@@ -123,6 +124,13 @@ class Services:
         return rules
 
     @cached_property
+    def handed_over(self) -> HandedOver:
+        """Return what daemons are to tell the crawls in the place of others."""
+        from clusterd.handed_over import HandedOver
+
+        return HandedOver(self.redis, self.config.redis_prefix)
+
+    @cached_property
     def alerts(self) -> Alerts:
         """Return the alerts: readable here, published to their sinks."""
         from clusterd.alerts import Alerts
@@ -188,20 +196,17 @@ class Services:
         return [] if any(report.get("log", "") in {"", self.config.log} for report in reports) else reports
 
     def refuse_another_log(self) -> None:
-        """Raise `WrongInput` where what is published here reaches no daemon that works on this store, nor its crawls.
-
-        Where none does, the next one that starts announces what changed meanwhile (`learning.rulebook.restoring`).
-        """
+        """Raise `WrongInput` where pages that are published here reach no daemon that works on this store."""
         if not self.of_another_log():
             return
         if self.config.uses_kafka():
             raise WrongInput(
-                "the daemons of this store take their messages from Redis Streams, and would hear of nothing that goes "
+                "the daemons of this store take their messages from Redis Streams, and would hear of no page that goes "
                 "to Kafka: leave out --kafka, or CLUSTERD_KAFKA"
             )
         raise WrongInput(
-            "the daemons and crawls of this store take their messages from Kafka, and would hear of nothing that goes "
-            "elsewhere: name it, too (--kafka SERVERS, or CLUSTERD_KAFKA)"
+            "the daemons of this store take their messages from Kafka, and would hear of no page that goes elsewhere: "
+            "name it, too (--kafka SERVERS, or CLUSTERD_KAFKA)"
         )
 
     def daemon_alive(self) -> bool:

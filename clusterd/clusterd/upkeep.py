@@ -140,6 +140,7 @@ class Upkeep:
         self._restore(services)  # before any are learned anew
         if self._is_due("learn", LEARN_PAUSE):
             begun = time.monotonic()
+            services.handed_over.tell(services.rulebook.sets)
             self._tallies.rule_sets += learn(services, stopping=self._stop.is_set, whole=not self._behind)
             ended = time.monotonic()
             self._due["learn"] = ended + max(LEARN_PAUSE, ended - begun)

@@ -10,11 +10,13 @@ import time
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 from clusterd.config import Config
 from clusterd.services import Services, open_services, process_pending, publish_sketches
+from clusterd_consumer.transport.kafka_records import records
 from clusterd_crawler import topics
 from clusterd_crawler.sketch import Sketch
 
@@ -140,7 +142,9 @@ def test_a_daemon_says_how_it_is(group: Daemons) -> None:
         assert reports(services)[0]["pid"] == process.pid
 
 
-def test_what_goes_where_no_daemon_listens_is_refused(group: Daemons, tmp_path: Path) -> None:
+def test_who_does_not_name_the_daemons_log_has_them_tell_of_rules_and_brings_no_pages(
+    group: Daemons, tmp_path: Path
+) -> None:
     """Told Redis alone, a rule was retired in the store and used on by every crawl over Kafka."""
     config = group.config()
     (tmp_path / "page.html").write_text("<p>a page of a few words</p>")
@@ -151,13 +155,27 @@ def test_what_goes_where_no_daemon_listens_is_refused(group: Daemons, tmp_path: 
     with open_services(config) as services:
         group.start()
         until(lambda: [r["state"] for r in reports(services)] == ["running"], say=group.said)
-        for command in (["unskip", "http://h.example/"], ["ingest", "page.html"]):
-            done = clusterd(*command, folder=tmp_path, **wrong)
-            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-            assert says in done.stderr
-        assert not services.rulebook.book.hosts()
+        done = clusterd("ingest", "page.html", folder=tmp_path, **wrong)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert says in done.stderr
         assert clusterd("status", "--json", folder=tmp_path, **where).returncode == 0
-        assert clusterd("unskip", "http://h.example/", folder=tmp_path, **right).returncode == 0
+        book = services.rulebook.book
+        for number, environment in enumerate((wrong, right, wrong)):
+            url = f"http://h.example/{number}"
+            assert clusterd("unskip", url, folder=tmp_path, **environment).returncode == 0
+            until(lambda: book.announced("h.example") == book.version("h.example"), say=group.said)
+        until(lambda: not services.handed_over.hosts(), say=group.said)
+        told = [json.loads(rules) for rules in rule_sets(services) if rules]
+    assert [len(rules["unskip"]) for rules in told] == [1, 2, 3]
+
+
+def rule_sets(services: Services) -> list[bytes]:
+    """Return what the log has told of rules."""
+    config = services.config
+    if config.uses_kafka():
+        return [value for _, value in records(config.kafka, config.kafka_prefix + topics.RULES)]
+    entries: Any = services.redis.xrange(topics.stream(config.redis_prefix, topics.RULES))
+    return [fields[topics.FIELD_VALUE] for _, fields in entries]
 
 
 def reports(services: Services) -> list[dict[str, object]]:

@@ -1,7 +1,7 @@
 """The rule sets of hosts: changed in the book by compare-and-set, then announced to the crawls.
 
 A set is saved before it is published, and noted as announced when it has arrived in the log. Where a worker dies
-between the two, the next one announces it.
+between the two, the next one announces it. Who does not reach the crawls' log leaves that to those who do.
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ class RuleSets:
     def __init__(self, book: RuleBook, publish: Publish, flush: Callable[[], None]) -> None:
         """Take where rules are kept and told; ``flush`` returns when what was published has arrived, or raises."""
         self._book, self._publish, self._flush = book, publish, flush
+        self._hand_over: Callable[[str], None] | None = None
+
+    def leave_to_others(self, hand_over: Callable[[str], None]) -> None:
+        """Announce nothing from now on: ``hand_over`` is called with the host of each set for others to announce."""
+        self._hand_over = hand_over
 
     def change(self, host: str, change: Callable[[HostRules], HostRules]) -> HostRules:
         """Change a host's rules by compare-and-set, and announce what the crawlers must know and were not told yet."""
@@ -49,6 +54,10 @@ class RuleSets:
         Another may have saved a later version meanwhile and have published it before ours arrived. Of a compacted
         topic only the last record stays, so the later version is then published once more, behind ours.
         """
+        if self._hand_over is not None:
+            self._book.offer(rules)
+            self._hand_over(rules.host)
+            return
         later: RuleSet | None = rules
         while later is not None:
             rules = later
@@ -63,3 +72,7 @@ class RuleSets:
         """Announce a set of this version that was saved by a worker that died before it could say so."""
         if version and version > self._book.announced(host):
             self.announce(self._book.load(host).rules)
+
+    def announce_unsaid(self, host: str) -> None:
+        """Announce a host's set where its version has not been."""
+        self.announce_again(host, self._book.version(host))

@@ -153,7 +153,11 @@ class Blank:
     """Make the values of parameters one: present or absent stays, which value does not matter."""
 
     own: tuple[ColumnKey, ...]
-    needs: tuple[Condition, ...] = ()
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """That all of several parameters are there: of ``a=1&b=2`` and ``a=3&b=4`` nothing is known of ``a=1``."""
+        return tuple(Condition(Key(*key), "any") for key in self.own) if len(self.own) > 1 else ()
 
     @property
     def transformation(self) -> tuple[Edit, ...]:

@@ -42,6 +42,12 @@ def test_values_that_hold_only_together_are_dropped_together() -> None:
     assert key_under(rules, f"{HOST}/pub/d3/?C=D;O=D")[0] == key_under(rules, f"{HOST}/pub/d3/?C=N;O=D")[0]
 
 
+def test_a_value_is_written_as_it_stands_in_urls() -> None:
+    rules = learned([(f"{HOST}/list?c={n}&price={price}", n) for n in range(120) for price in ("[0|100]", "[0|90]")])
+    assert rules.rules
+    assert len({key_under(rules, f"{HOST}/list?c=900&price={price}")[0] for price in ("[0|100]", "[0|90]")}) == 1
+
+
 def test_the_luckiest_of_many_values_is_no_rule() -> None:
     """Revisions 1 and 2 agree 22 times of 22, those after them nine times of ten."""
     crawl = []

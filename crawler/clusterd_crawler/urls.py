@@ -216,13 +216,15 @@ def _is_list(query: str) -> bool:
 def query_pair(piece: str) -> tuple[str, str | None]:
     """Return the name and the value of a piece of a query: a word alone is a name, anything else alone is a value.
 
-    >>> query_pair("p=1"), query_pair("print"), query_pair("12-any-title")
-    (('p', '1'), ('print', None), ('=', '12-any-title'))
+    So is what begins with a ``;`` (``?a=1&;b=2``): names that do are those of parameters in the path.
+
+    >>> query_pair("p=1"), query_pair("print"), query_pair("12-any-title"), query_pair(";b=2")
+    (('p', '1'), ('print', None), ('=', '12-any-title'), ('=', ';b=2'))
     """
     name, equals, value = piece.partition("=")
-    if equals:
+    if equals and not name.startswith(";"):
         return name, value
-    return (name, None) if _WORD.fullmatch(name) else (UNNAMED, name)
+    return (piece, None) if _WORD.fullmatch(piece) else (UNNAMED, piece)
 
 
 def differ_by_parameters(one: Url, other: Url) -> bool:

@@ -141,7 +141,7 @@ class Learner:
         snapshot = Snapshot(self.evidence)
         found = [self._rule(proposal, at, shows) for proposal, shows in self._accepted(snapshot)]
         found += self.names.rules(self.host, self.identity, at)
-        return self._publish(found)
+        return self._publish(_each_once(found))
 
     def _accepted(self, snapshot: Snapshot) -> Iterable[tuple[Proposal, int]]:
         """Yield what holds, with the identity that the known page has to show (0: any)."""
@@ -316,6 +316,18 @@ def _parts(snapshot: Snapshot, edit: CandidateEdit, prior: int, most: int) -> It
             return
         accept(snapshot, found)
         yield found
+
+
+def _each_once(found: Iterable[Rule]) -> list[Rule]:
+    """Return each rule once, in its first place, with its longest record.
+
+    What other edits have made of some pages may find a rule a second time, in pages of which it did not speak before.
+    """
+    once: dict[str, Rule] = {}
+    for rule in found:
+        if rule.id not in once or rule.support > once[rule.id].support:
+            once[rule.id] = rule
+    return list(once.values())
 
 
 def accept(snapshot: Snapshot, proposal: Proposal) -> None:

@@ -38,9 +38,9 @@ EditFunction = Callable[[Url], Applied]
 ANY_VALUE: Final = "*"
 #: Longest value that a deep token is written into: rules that copy a value into itself double it, each time they apply.
 LONGEST: Final = 8192
-#: Characters that stay as they are in a path component and in a query value.
-_IN_PATH: Final = "-._~!$&'()*+,=:@%"
-_IN_QUERY: Final = "-._~!$'()*+,:@/?%="
+#: Characters that stay as they are in a path component and in a query value, as in a canonical URL.
+_IN_PATH: Final = "-._~!$&'()*+,=:@%[]|"
+_IN_QUERY: Final = "-._~!$'()*+,:@/?%=[]|"
 
 
 def compile_edit(edit: Edit, rule: Rule, tokens: Mapping[Key, Tokens]) -> EditFunction:

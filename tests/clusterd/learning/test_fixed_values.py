@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from clusterd.learning.contract import Page
+from clusterd.learning.edits.fixed_values import DropFixed
 from clusterd.learning.evidence.columns import Evidence
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.replay import CrawlRow, Replay
+from clusterd.learning.trials.contexts import refine
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import parse
 
@@ -40,6 +42,12 @@ def test_values_that_hold_only_together_are_dropped_together() -> None:
     assert key_under(rules, f"{HOST}/pub/d3/?C=D;O=D")[0] == key_under(rules, f"{HOST}/pub/d3/?C=N;O=D")[0]
 
 
+def test_a_value_is_written_as_it_stands_in_urls() -> None:
+    rules = learned([(f"{HOST}/list?c={n}&price={price}", n) for n in range(120) for price in ("[0|100]", "[0|90]")])
+    assert rules.rules
+    assert len({key_under(rules, f"{HOST}/list?c=900&price={price}")[0] for price in ("[0|100]", "[0|90]")}) == 1
+
+
 def test_the_luckiest_of_many_values_is_no_rule() -> None:
     """Revisions 1 and 2 agree 22 times of 22, those after them nine times of ten."""
     crawl = []
@@ -49,6 +57,22 @@ def test_the_luckiest_of_many_values_is_no_rule() -> None:
             shown += 1000 if revision > 2 and (n + revision) % 10 == 0 else 0
             crawl.append((f"{HOST}/file/f{n}.c?rev={revision}", shown))
     assert learned(crawl).rules == ()
+
+
+def test_pages_without_a_value_that_a_context_was_narrowed_to_are_not_let_in_again() -> None:
+    """``sort=price&order=asc`` shows the list, ``sort=rel&order=asc`` another one, and so does ``order=asc``."""
+    evidence = Evidence()
+    pages = [(n, query, 0) for n in range(80) for query in ("", "&order=asc&sort=price")]
+    pages += [(n, "&order=asc&sort=rel", 1) for n in range(40)] + [(n, "&order=asc", 2) for n in range(3)]
+    for n, query, other in pages:
+        url = f"{HOST}/list?cat={n}{query}"
+        evidence.add(url, 10 * n + other, parse(url))
+    snapshot = Snapshot(evidence)
+    own = ("order", 1), ("sort", 1)
+    order, sort = (snapshot.columns[key].column.numbers for key in own)
+    found = refine(snapshot, DropFixed(own, fixed=((order["asc"],), (sort["price"], sort["rel"]))))
+    assert found is not None
+    assert [str(known) for known in found.conditions if known.key.name == "sort"] == ["?sort is 'price'"]
 
 
 def test_a_copy_of_a_snapshot_is_edited_apart() -> None:

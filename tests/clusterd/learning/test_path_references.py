@@ -49,3 +49,12 @@ def test_pages_that_differ_are_no_reference() -> None:
         (f"/index.php?title=Special:Links&target=Page+{n}+of+{n % 7}", 1000 + n) for n in range(60, 66)
     ]
     assert learned(pages).rules == ()
+
+
+def test_a_rule_that_holds_of_what_another_makes_too_is_said_once() -> None:
+    """``article.php?id=7`` is ``article/7``; then ``article-7.html`` is found to be ``article.php?id=7``."""
+    ways = ("article/{}", "article.php?id={}", "article-{}.html")
+    pages = [(f"/{way.format(n)}", n) for n in range(360) for at, way in enumerate(ways) if n % 3 != at]
+    rules = learned(pages).rules
+    assert len(rules) > 1
+    assert len({rule.id for rule in rules}) == len(rules)

@@ -52,3 +52,16 @@ def test_values_are_dropped_together_with_those_that_would_move_up():
     groups = merged(pages)
     assert all(len(shown) == 1 for shown in groups)
     assert len(groups) < len(set(pages.values())) * 1.1
+
+
+def test_values_that_mean_the_same_together_say_nothing_of_fewer_of_them() -> None:
+    """Of three tags any order shows all; whichever one there is shows its own."""
+    random = Random(0)
+    pages: dict[str, object] = {}
+    for item in range(150):
+        for _ in range(3):
+            tags = random.sample("abc", random.choice([1, 2, 3, 3]))
+            pages["&".join([f"p?id={item}", *(f"tag={tag}" for tag in tags)])] = item, *sorted(tags)
+    groups = merged(pages)
+    assert all(len(shown) == 1 for shown in groups)
+    assert len(groups) < len(pages)

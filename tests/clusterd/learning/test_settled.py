@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
+from clusterd.learning.contract import Page
+from clusterd.learning.learner import Learner
 from clusterd_crawler.rules import RuleSet
 
-from tests.clusterd.learning.one_host import key, learned
+from tests.clusterd.learning.one_host import HOST, key, learned
 
 
 def one(rules: RuleSet, *paths: str) -> bool:
@@ -45,3 +49,19 @@ def test_rules_that_lead_back_keep_no_page_from_another() -> None:
 
     assert one(rules, "news/900", "sport/900") or one(rules, "news/900", "world/900")
     assert not one(rules, "news/900", "sport/901")
+
+
+def test_a_parameter_goes_beside_one_of_which_any_value_is_one_by_now() -> None:
+    # Given pages on which some view has to be stated, whichever it is …
+    learner = Learner(HOST)
+    random = Random(0)
+    views = [(f"item?id={n}&view={view}", n) for n in range(120) for view in random.sample("abcdefgh", 3)]
+    plain = [(f"item?id={n}", 1000 + n) for n in range(120)]
+    # … when a parameter that does not matter is met only once that is known …
+    for paths in (views + plain, [(f"{path}&ref={random.choice('abc')}", content) for path, content in views]):
+        learner.observe(Page(f"http://{HOST}/{path}", content) for path, content in paths)
+        learner.learn(1)
+    # … then it goes from what the one rule has made of the view.
+    rules = RuleSet(HOST, 1, learner.rules)
+    assert one(rules, "item?id=900&view=a", "item?id=900&view=b", "item?id=900&view=a&ref=b")
+    assert not one(rules, "item?id=900&view=a", "item?id=900")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from tests.clusterd.learning.one_host import learned, same
@@ -29,6 +33,27 @@ def test_three_names_are_one() -> None:
 
     assert same(rules, "view?id=900", "view?Id=900")
     assert same(rules, "view?ID=900", "view?Id=900")
+
+
+SIX_NAMES = """
+from tests.clusterd.learning.one_host import learned
+names = ("id", "ID", "pid", "item", "num", "page_id")
+print([rule.id for rule in learned([(f"show?{name}={n}", n) for n in range(60) for name in names]).rules])
+"""
+
+
+def test_of_many_names_the_same_ones_are_found_whatever_the_seed_of_hashes() -> None:
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", SIX_NAMES],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in "0123"
+    }
+    assert len(told) == 1
+    assert told != {b"[]"}
 
 
 def test_names_that_mean_two_things_stay() -> None:

@@ -41,3 +41,10 @@ def test_frames_that_show_one_page_whatever_follows_are_a_family() -> None:
 def test_a_number_in_that_place_is_called_by_the_name_it_has_elsewhere() -> None:
     rules = learned((form.format(n), n) for n in range(120) for form in ("thread?{}", "thread?t={}", "thread?t={}&n=1"))
     assert key(rules, "thread?9999") == key(rules, "thread?t=9999")
+
+
+def test_what_begins_with_a_semicolon_in_the_query_is_no_parameter_of_the_path() -> None:
+    """``?id=7&;ref=a``, of links whose ``&amp;`` was spoilt."""
+    rules = learned([(f"item?id={n}{form}", n) for n in range(120) for form in ("", "&;ref=a", "&;ref=b")])
+    assert key(rules, "item?id=900&;ref=a") == key(rules, "item?id=900")
+    assert key(rules, "item?id=900&;ref=z") != key(rules, "item?id=900")

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from clusterd_crawler.rule_language.edits import ANY_VALUE
 from clusterd_crawler.rule_language.keys import PASSES
 from clusterd_crawler.rules import Condition, Edit, Key, component
-from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.evidence.columns import Flags, Hashes, Rows, value_hash
 from clusterd.learning.evidence.moves import Moves
@@ -153,12 +153,16 @@ class Blank:
     """Make the values of parameters one: present or absent stays, which value does not matter."""
 
     own: tuple[ColumnKey, ...]
-    needs: tuple[Condition, ...] = ()
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """That all of several parameters are there: of ``a=1&b=2`` and ``a=3&b=4`` nothing is known of ``a=1``."""
+        return tuple(Condition(Key(*key), "any") for key in self.own) if len(self.own) > 1 else ()
 
     @property
     def transformation(self) -> tuple[Edit, ...]:
         """The placeholders."""
-        return tuple(Edit(Key(name, occurrence), "set", "*") for name, occurrence in self.own)
+        return tuple(Edit(Key(name, occurrence), "set", ANY_VALUE) for name, occurrence in self.own)
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows that have all of the parameters (the edit would add those that are absent)."""
@@ -173,17 +177,17 @@ class Blank:
         for key in self.own:
             column = snapshot.columns[key]
             chosen = chosen_of(column, rows)
-            blank = np.uint64(hash_of(f"\x03{key!r}"))
-            after[column.rows[chosen]] += blank - column.hashes[chosen]
+            after[column.rows[chosen]] += np.uint64(value_hash(key, ANY_VALUE)) - column.hashes[chosen]
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
-        """Make the values one in the given rows; they are no longer told apart by later rules."""
+        """Make the values one in the given rows: it is what later rules find there, in their contexts as well."""
         snapshot.key = self.keys(snapshot, rows)
         for key in self.own:
             column = snapshot.columns[key]
             chosen = chosen_of(column, rows)
-            column.hashes[chosen] = hash_of(f"\x03{key!r}")
+            column.hashes[chosen] = value_hash(key, ANY_VALUE)
+            column.values[chosen] = column.column.number(ANY_VALUE)
 
 
 @dataclass(frozen=True, slots=True)

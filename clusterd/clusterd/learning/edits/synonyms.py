@@ -19,6 +19,7 @@ from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import UNNAMED
 
 from clusterd.learning.edits.edit import chosen_of, renumber, reshape
+from clusterd.learning.edits.proposing import ranked
 from clusterd.learning.edits.references import Compared, text_of
 from clusterd.learning.evidence.columns import Flags, Hashes, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
@@ -104,7 +105,7 @@ def synonyms(snapshot: Snapshot, contents: Iterable[Sequence[Compared]]) -> list
                 found.add((first, second))
                 values[first, second].add(value)
         counts.update(found)
-    often = [pair for pair, count in counts.most_common() if count >= PROPOSED and len(values[pair]) >= VALUES]
+    often = [pair for pair in ranked(counts, PROPOSED) if len(values[pair]) >= VALUES]
     return [edit for pair in often[:EDITS] for edit in _both_ways(snapshot, *pair)]
 
 

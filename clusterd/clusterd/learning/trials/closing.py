@@ -43,7 +43,8 @@ def close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions
         seen = np.flatnonzero(good >= (OWN_VALUE if own else 1))
         if own:
             seen = seen[bad[seen] <= DIFFER * good[seen]]
-            seen = seen[seen > 0] if attribute.column in required else np.union1d(seen, [0])
+            needed = attribute.column in required or _is_left_out(snapshot, trials, attribute, conditions)
+            seen = seen[seen > 0] if needed else np.union1d(seen, [0])
         elif attribute.column is not None and not seen.any():
             continue  # Absent from all agreeing pages: `_only_seen_names` says so for every such key at once.
         seen = attribute.written(snapshot, seen)
@@ -62,6 +63,15 @@ def close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions
         if trials.edit.own and not path_closed:
             conditions[:] = _with_depth(snapshot, trials, conditions)
     return True
+
+
+def _is_left_out(snapshot: Snapshot, trials: Trials, edited: Attribute, conditions: list[Condition]) -> bool:
+    """Whether the context was narrowed to pages with a parameter, of those with and without it that are edited.
+
+    That ``?sort=price&order=asc`` shows the list says nothing of ``?order=asc``, where that has no such record.
+    """
+    narrowed = any(known.key == edited.key and known.test in {"is", "in", "any"} for known in conditions)
+    return narrowed and bool((edited.values[trials.edit.rows(snapshot)] == 0).any())
 
 
 def _leave_out_unseen_pairs(

@@ -192,8 +192,15 @@ class Services:
 
         Where none does, the next one that starts announces what changed meanwhile (`learning.rulebook.restoring`).
         """
-        if not self.of_another_log():
+        theirs = {str(report["log"]) for report in self.of_another_log()}
+        if not theirs:
             return
+        if self.config.uses_kafka() and theirs != {"redis"}:
+            prefix = max(theirs - {"redis"}).removeprefix("kafka").strip()
+            raise WrongInput(
+                "the daemons and crawls of this store take their messages from other topics, and would hear of nothing "
+                f"that goes to these: they have CLUSTERD_KAFKA_PREFIX = {prefix!r}"
+            )
         if self.config.uses_kafka():
             raise WrongInput(
                 "the daemons of this store take their messages from Redis Streams, and would hear of nothing that goes "

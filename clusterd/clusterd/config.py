@@ -186,8 +186,8 @@ class Config(Settings):
 
     @property
     def log(self) -> str:
-        """Return where messages travel, in a word."""
-        return "kafka" if self.kafka else "redis"
+        """Return where messages travel: ``redis``, or ``kafka`` and what its topics begin with."""
+        return f"kafka {self.kafka_prefix}".rstrip() if self.kafka else "redis"
 
 
 def holds_store(folder: Path) -> bool:

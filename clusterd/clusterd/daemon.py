@@ -177,7 +177,9 @@ def supervise(config: Config, services: Services) -> None:
     if asked.is_set():
         return
     with _on_signal(asked):
-        processes = [start(number) for number in range(config.workers)]
+        processes: list[Any] = []
+        while len(processes) < config.workers and not asked.is_set():  # of very many a signal ends the starting, too
+            processes.append(start(len(processes)))
         while not asked.wait(RESTART_PAUSE):
             for n, process in enumerate(processes):
                 if not process.is_alive():

@@ -197,8 +197,15 @@ class Services:
 
     def refuse_another_log(self) -> None:
         """Raise `WrongInput` where pages that are published here reach no daemon that works on this store."""
-        if not self.of_another_log():
+        theirs = {str(report["log"]) for report in self.of_another_log()}
+        if not theirs:
             return
+        if self.config.uses_kafka() and theirs != {"redis"}:
+            prefix = max(theirs - {"redis"}).removeprefix("kafka").strip()
+            raise WrongInput(
+                "the daemons of this store take their messages from other topics, and would hear of no page that goes "
+                f"to these: they have CLUSTERD_KAFKA_PREFIX = {prefix!r}"
+            )
         if self.config.uses_kafka():
             raise WrongInput(
                 "the daemons of this store take their messages from Redis Streams, and would hear of no page that goes "

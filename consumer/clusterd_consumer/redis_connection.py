@@ -25,6 +25,7 @@ ANSWER_TIMEOUT: Final = 30.0
 _UNABLE: Final = (
     redis.ConnectionError,  # with BusyLoadingError, AuthenticationError
     redis.TimeoutError,
+    redis.InvalidResponse,  # of a proxy, say, that has no Redis behind it just now
     redis.exceptions.ReadOnlyError,
     redis.exceptions.OutOfMemoryError,
     redis.exceptions.ClusterDownError,

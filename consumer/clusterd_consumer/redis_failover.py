@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.servers.redis_errors import reason
+from clusterd_crawler.servers.redis_errors import REPLICA, reason
 from redis import AuthenticationError, RedisError, TimeoutError
 from redis import ConnectionError as NotConnected
 from redis.cluster import RedisCluster
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What a server answers that no longer is the primary.
-REPLICA: Final = "READONLY"
 #: What a server answers that may not know yet which node has what a dead one had, or still reads what that one gave it.
 UNSURE: Final = ("CLUSTERDOWN", "MASTERDOWN", "LOADING", REPLICA)
 #: Seconds between two tries.

@@ -16,14 +16,14 @@ from importlib.resources.abc import Traversable
 from typing import Any, Final, NamedTuple
 
 import hiredis
-from clusterd_crawler.servers.redis_errors import FOREIGN, unreachable
+from clusterd_crawler.servers.redis_errors import FOREIGN, REPLICA, unreachable
 from redis import RedisError
 from redis.cluster import RedisCluster
 from redis.crc import key_slot
 from redis.exceptions import RedisClusterException
 
 from clusterd_consumer.redis_connection import Client, servers, translated, unable
-from clusterd_consumer.redis_failover import PAUSE, REPLICA, Failover, Patience, look_around
+from clusterd_consumer.redis_failover import PAUSE, Failover, Patience, look_around
 from clusterd_consumer.redis_lines import RUN_ID, Line, Lines, Refused
 
 #: What a library is wrapped in. While it is loaded Redis lends it nothing but `register_function`, so it is built at

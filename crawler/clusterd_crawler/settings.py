@@ -245,16 +245,15 @@ def _as_text(name: str, value: Any) -> str:
 
 def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
     wanted = type(declared.default)
-    accepts = declared.metadata["accepts"] or {
-        bool: "true or false",
-        int: "a whole number",
-        float: "a number",
-    }.get(wanted, "text")
+    kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(wanted, "text")
+    accepts = declared.metadata["accepts"] or kind
     shown = declared.metadata["shown"]
     try:
         converted = _as_bool(value) if wanted is bool else _as(value, wanted)
     except (TypeError, ValueError):
         value = value if shown is None else shown(str(value))
+        if wanted in MOST and accepts != kind:
+            accepts = f"{kind}, {accepts}"  # of 1.5 workers "1 or more" says nothing
         raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}") from None
     if wanted in MOST and abs(converted) > MOST[wanted]:
         accepts += f", and {MOST[wanted]:,} at most"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from clusterd.config import Config
 from clusterd.services import Services
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_crawler import topics
@@ -135,3 +136,13 @@ def test_a_question_that_names_no_group_is_of_the_daemons_group(redis_url: str, 
     with redis.Redis.from_url(redis_url) as client:
         groups = client.xinfo_groups(topics.stream(prefix, topics.SKETCHES))
     assert [group["name"] for group in groups] == [b"mine"]
+
+
+def test_topics_that_no_daemon_reads_are_said(services: Services, redis_url: str, prefix: str, tmp_path: Path) -> None:
+    where = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix, "CLUSTERD_KAFKA": "127.0.0.1:1"}
+    theirs = Config(kafka="127.0.0.1:1", kafka_prefix="shop-").log
+    with closing(Calls(services.redis)) as calls:
+        health.beat(calls, prefix, health.Report(log=theirs))
+    done = clusterd("unskip", "http://h.example/", folder=tmp_path, **where)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "they have CLUSTERD_KAFKA_PREFIX = 'shop-'" in done.stderr

@@ -99,7 +99,9 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
         ("CLUSTERD_BACTH = 3", r"no setting CLUSTERD_BACTH; did you mean CLUSTERD_BATCH\?"),
         ("zzz = 3", "no setting zzz; settings are"),
         ("batch = 0", r"CLUSTERD_BATCH = 0 is not accepted; it takes 1 to 10000"),
-        ('batch = "many"', r"CLUSTERD_BATCH = 'many' is not accepted; it takes"),
+        ('batch = "many"', r"CLUSTERD_BATCH = 'many' is not accepted; it takes a whole number, 1 to 10000"),
+        ("workers = 1.5", r"CLUSTERD_WORKERS = 1.5 is not accepted; it takes a whole number, 1 or more"),
+        ("explore = 'no'", r"CLUSTERD_EXPLORE = 'no' is not accepted; it takes a number, 0 to 1"),
         (
             'redis = "localhost:6379"',
             r"CLUSTERD_REDIS = 'localhost:6379' is not accepted: an address begins with .*; it takes redis://HOST:PORT/DB",

@@ -223,6 +223,25 @@ def test_several_workers_are_kept_alive_by_their_parent(group: Daemons) -> None:
         until(lambda: pids() <= {killed})
 
 
+def test_a_daemon_that_is_asked_to_stop_starts_no_more_workers(group: Daemons) -> None:
+    """Of a slip in their number it started all, deaf to signals, and nothing else on the machine went on."""
+    group.settings = {**group.settings, "workers": "24"}
+    process, most = group.start(), 0
+
+    def children() -> int:
+        try:
+            return len(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+        except OSError:
+            return 0
+
+    until(lambda: children() >= 2, say=group.said)  # one is the resource tracker of multiprocessing
+    process.send_signal(signal.SIGTERM)
+    while process.poll() is None:
+        most = max(most, children())
+    assert process.returncode == 0
+    assert most < 24
+
+
 def test_workers_end_with_a_parent_that_is_killed(group: Daemons) -> None:
     group.settings = {**group.settings, "workers": "2"}
     with open_services(group.config()) as services:

@@ -21,7 +21,9 @@ from clusterd_crawler.servers.redis_address import shown
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 
+from tests.clusterd.command_line import clusterd
 from tests.contract.index_world import expected, page, partition, settled
+from tests.crawler.site import running
 from tests.services.certificates import Authority
 from tests.services.redis_server import SLOTS, free_port, redis_server, wait_until_formed
 from tests.services.waiting import wait_until
@@ -132,6 +134,30 @@ def test_a_server_of_another_kind_is_said_to_be_one(tmp_path: Path) -> None:
         with pytest.raises(Unreachable, match=r"before 7\.0 .*'hget'.* redis\+sentinel://HOST"), translated():
             client.execute_command("hget", "key", "secret")
         client.close()
+
+
+def test_a_port_at_which_something_else_answers_is_said_to_be_no_redis(tmp_path: Path) -> None:
+    """As of a proxy that has no Redis behind it just now: it was said to be a fault of ours, and ended a daemon."""
+    with running() as site:
+        url = site.url.replace("http://", "redis://")
+        done = clusterd("status", "--redis", url, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"clusterd: {url} is no Redis: something else answers there (")
+        with pytest.raises(Unreachable, match="is no Redis: something else answers there"):
+            RedisLog(url, "sketches").send([(b"key", b"value")])
+
+
+def test_a_replica_is_said_to_be_one(tmp_path: Path, prefix: str) -> None:
+    primary = free_port()
+    with (
+        redis_server(tmp_path / "primary", port=primary),
+        redis_server(tmp_path / "replica", "--replicaof", "127.0.0.1", str(primary)) as replica,
+        redis.Redis.from_url(replica) as client,
+    ):
+        wait_until(lambda: client.info("replication")["master_link_status"] == "up")
+        done = clusterd("clusters", "--redis", replica, folder=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert "is a replica, which takes no writes: it takes the primary, or redis+sentinel://" in done.stderr
 
 
 def test_a_server_that_is_too_old_is_said_to_be_that(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 from clusterd_consumer.transport.kafka import KafkaTransport
-from clusterd_consumer.transport.kafka_topics import DAY, TOPICS, ensure
+from clusterd_consumer.transport.kafka_topics import DAY, TOPICS, ensure, main
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
@@ -81,6 +81,33 @@ def test_the_topics_script_runs_from_the_command_line(kafka_bootstrap: str, pref
     assert (
         "all topics are there" in subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (("--partitions", "0"), "0 is not accepted; it takes a whole number, 1 or more"),
+        (("--partitions", "-1"), "-1 is not accepted; it takes a whole number, 1 or more"),
+        (("--replication", "0"), "0 is not accepted; it takes a whole number, 1 or more"),
+        (("--prefix", "a b"), "'a b' is not accepted; it takes letters, digits, . _ and -, 200 at most"),
+    ],
+)
+def test_what_no_broker_would_do_is_wrong_input(
+    option: tuple[str, str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--kafka", "127.0.0.1:1", *option])
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_an_address_with_a_password_need_not_stand_on_the_command_line(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CLUSTERD_KAFKA", kafka_bootstrap)
+    monkeypatch.setenv("CLUSTERD_KAFKA_PREFIX", prefix.replace(":", "-"))
+    assert main([]) == 0
+    assert f"made {prefix.replace(':', '-')}sketches" in capsys.readouterr().out
 
 
 def test_what_the_broker_will_not_do_is_said_by_its_setting(kafka_bootstrap: str, prefix: str) -> None:

@@ -372,7 +372,7 @@ def test_skipping_may_be_switched_off_alone(
     ("wrong", "says"),
     [
         ({"CLUSTERD_REDDIS": "redis://x"}, "there is no setting CLUSTERD_REDDIS; did you mean CLUSTERD_REDIS"),
-        ({"CLUSTERD_EXPLORE": "often"}, "CLUSTERD_EXPLORE = 'often' is not accepted; it takes 0 to 1"),
+        ({"CLUSTERD_EXPLORE": "often"}, "CLUSTERD_EXPLORE = 'often' is not accepted; it takes a number, 0 to 1"),
         (
             {"CLUSTERD_REDIS": "http://x"},
             "CLUSTERD_REDIS = 'http://x' is not accepted: an address begins with redis://",

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from clusterd_consumer.transport import kafka_topics
 from clusterd_crawler import fetches, topics
+from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.message import SkipReport, decode
 from clusterd_crawler.publish.contract import Refused
@@ -221,3 +222,23 @@ def test_a_message_that_is_too_large_is_dropped_alone(kafka_bootstrap: str, own:
     out.close(10)
     assert (out.counts.dropped, len(list(tmp_path.glob("*.spool")))) == (1, 0)
     assert arrived(kafka_bootstrap, topic) == [b"a", b"b"]
+
+
+def test_a_topic_that_nobody_has_made_is_named(kafka_bootstrap: str, own: str) -> None:
+    topic = own + topics.SKETCHES
+    log = KafkaLog(kafka_bootstrap, topic)
+    for entries in ((), ((b"key", b"value"),)):
+        with pytest.raises(Unreachable, match=f"^Kafka has no topic {topic}: a daemon makes it"):
+            log.send(entries)
+    kafka_topics.ensure(kafka_bootstrap, own)
+    wait_until(lambda: sends(log), seconds=30)
+    log.close()
+    assert b"value" in arrived(kafka_bootstrap, topic)
+
+
+def sends(log: KafkaLog) -> bool:
+    try:
+        log.send(((b"key", b"value"),))
+    except Unreachable:
+        return False
+    return True

@@ -18,6 +18,7 @@ has fetched, and deletes what comes from long ago before a daemon has read it.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from typing import Any, Final
 from clusterd_crawler import topics
 from clusterd_crawler.errors import ClusterdError, Unreachable, WrongInput
 from clusterd_crawler.servers.kafka_client import address, opened, probe
+from clusterd_crawler.settings import PREFIX, TOPIC_PREFIX
 from kafka import KafkaAdminClient  # type: ignore[import-untyped]
 from kafka.errors import (  # type: ignore[import-untyped]
     InvalidReplicationFactorError,
@@ -119,13 +121,36 @@ def _led(topic: Mapping[str, Any] | None) -> bool:
     return bool(topic and topic["partitions"] and all(part["leader_id"] >= 0 for part in topic["partitions"]))
 
 
+def _count(text: str) -> int:
+    if (count := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not accepted; it takes a whole number, 1 or more")
+    return count
+
+
+def _beginning(text: str) -> str:
+    if not TOPIC_PREFIX.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not accepted; it takes letters, digits, . _ and -, 200 at most")
+    return text
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the topics from the command line."""
+    where, begin = (os.environ.get(f"{PREFIX}KAFKA{name}", "") for name in ("", "_PREFIX"))
     parser = argparse.ArgumentParser(description="Make clusterd's topics on Kafka.")
-    parser.add_argument("--kafka", required=True, help="HOST:PORT[,HOST:PORT…] or kafkas://…")
-    parser.add_argument("--prefix", default="", help="what every topic begins with")
-    parser.add_argument("--partitions", type=int, default=8)
-    parser.add_argument("--replication", type=int, default=1)
+    parser.add_argument(
+        "--kafka",
+        required=not where,
+        default=where,
+        help="HOST:PORT[,HOST:PORT…] or kafkas://…; default: CLUSTERD_KAFKA of the environment",
+    )
+    parser.add_argument(
+        "--prefix",
+        type=_beginning,
+        default=begin,
+        help="what every topic begins with; default: CLUSTERD_KAFKA_PREFIX of the environment",
+    )
+    parser.add_argument("--partitions", type=_count, default=8)
+    parser.add_argument("--replication", type=_count, default=1)
     given = parser.parse_args(arguments)
     try:
         made = ensure(given.kafka, given.prefix, given.partitions, given.replication)

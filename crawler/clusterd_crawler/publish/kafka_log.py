@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.servers.kafka_client import ask_why, build, client_library, client_options, probe, translated
@@ -61,7 +62,17 @@ class KafkaLog:
                     self._producer.partitions_for(self._topic)
             except self._timed_out:
                 ask_why(self._setting, self._options)
+                if self._is_absent():
+                    raise Unreachable(
+                        f"Kafka has no topic {self._topic}: a daemon makes it when it starts; "
+                        "where one runs, its CLUSTERD_KAFKA_PREFIX is another"
+                    ) from None
                 raise
+
+    def _is_absent(self) -> bool:
+        """Whether a broker that answers knows of no such topic; all that the client says is that it has waited."""
+        known = getattr(self._producer, "_metadata", None)
+        return known is not None and known.partitions_for_topic(self._topic) is None
 
     def _hand_over(self, entries: Sequence[Entry]) -> list[tuple[Entry, Any]]:
         """Give the batch to the client; an entry that it finds too large has no future."""

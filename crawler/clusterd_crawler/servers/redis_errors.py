@@ -21,6 +21,8 @@ _FUNCTIONS: Final = ("FCALL", "FUNCTION")
 #: What Redis answers where a key holds another type than is asked for: another program has written it. No page is to
 #: blame; each that comes would meet it.
 FOREIGN: Final = "WRONGTYPE "
+#: What a replica answers to what would write.
+REPLICA: Final = "READONLY"
 #: What the client says of a single server that is given as a cluster.
 _NO_CLUSTER: Final = "Cluster mode is not enabled"
 #: How OpenSSL says why a certificate is not accepted.
@@ -45,6 +47,8 @@ def why_not(error: Exception, what: str, url: str, key: str) -> str:
         return f"{what} refuses us: {reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB"
     if _NO_CLUSTER in str(error):
         return f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB"
+    if isinstance(error, redis.InvalidResponse):
+        return f"{what} is no Redis: something else answers there ({reason(error)})"
     if UNKNOWN in (said := reason(error)):
         return f"{what} {_of_another_kind(said)}"
     if said.startswith(FOREIGN):
@@ -53,6 +57,10 @@ def why_not(error: Exception, what: str, url: str, key: str) -> str:
         return f"{what} {not_accepted(wrong[1], 'ssl_ca_certs')}"
     if _is_forbidden(error):
         return f"{what} refuses us: {said}; docs/operations.md has what its user needs (ACLs)"
+    if isinstance(error, redis.ReadOnlyError) or said.startswith(REPLICA):
+        return (
+            f"{what} is a replica, which takes no writes: it takes the primary, or redis+sentinel://HOST:PORT/SERVICE"
+        )
     if _is_full(error):
         return f"{what} is full: raise its maxmemory, or let CLUSTERD_RETENTION make room ({said})"
     if _is_moved(error):

@@ -314,7 +314,8 @@ define('register', function(ARGV)
 
   if ARGV[2] ~= '' then unpend(ARGV[2]) end
   if not knows(ARGV[1]) then return {policies.number} end
-  if spans.is_full() then return redis.error_reply('ERR the numbers of a home of this store are used up: divide the hosts among stores') end
+  if spans.is_full() then return redis.error_reply('USEDUP ' .. (spans.first() and 'one of the homes of this store' or 'this store') ..
+    ' has given all its numbers of contents: read the log into a store of another prefix') end
   open(SKETCHES)
   open(URLS)
   versions, tails, posts, to_post, doubts, doubted, doubtful = ARGV[5], {}, {}, {}, {}, {}, false

@@ -198,6 +198,31 @@ def test_a_frame_that_is_gone_before_it_is_posted_leaves_nothing(
         one.close()
 
 
+@pytest.mark.parametrize("name", ["bury", "LREM"])
+def test_a_frame_that_returns_and_goes_while_two_settle_leaves_nothing(redis_url: str, prefix: str, name: str) -> None:
+    other = RedisIndex(redis_url, prefix, whole=True)
+    happened: list[bool] = []
+
+    def act() -> None:
+        happened.append(True)
+        settled(other)
+        other.apply([framed(B, 2, MAIN, range(0))])
+
+    index = interrupted(redis_url, prefix, name, 1, act)
+    index.apply([framed(A, 1, MAIN, OTHER)])
+    index.apply([framed(A, 2, MAIN, range(0)), framed(B, 1, MAIN, OTHER)])
+    settled(index)
+    if not happened:
+        act()
+    settled(index)
+    assert found(index, OTHER) == []
+    with connect(redis_url) as client:
+        assert int(client.get(f"{prefix}{{0}}:whole:of:pn") or 0) == 1  # the main text of both
+        assert len(list(client.scan_iter(f"{prefix}{{0}}:whole:k:*", count=10_000))) == 1
+    for one in (index, other):
+        one.close()
+
+
 class Lost(Exception):
     """The worker dies here."""
 

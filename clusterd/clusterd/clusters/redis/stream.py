@@ -137,9 +137,10 @@ class SecondStream:
             self._told(POSTED)
         key, done = f"{self._base}:g", 0
         while (steps is None or done < steps) and (entries := self._calls.command("LRANGE", key, 0, BURIED - 1)):
-            self._bury({int(entry) >> 8: int(entry) & 255 for entry in entries})
+            gone = self._bury({int(entry) >> 8: int(entry) & 255 for entry in entries})
             for entry in entries:
-                self._calls.command("LREM", key, 1, entry)
+                if int(entry) >> 8 in gone:
+                    self._calls.command("LREM", key, 1, entry)
             done += 1
         return self.waiting()
 
@@ -147,13 +148,18 @@ class SecondStream:
         """Return how many texts wait to be buried."""
         return int(self._calls.command("LLEN", f"{self._base}:g"))
 
-    def _bury(self, profiles: dict[int, int]) -> None:
-        """Forget them, then withdraw them: repeated, if it was left half done, it comes to the same."""
-        gone = np.frombuffer(self._calls.run(BURY, self._base, [packed_numbers(list(profiles))]), "<u4").tolist()
+    def _bury(self, profiles: dict[int, int]) -> set[int]:
+        """Forget those that no page shows, then withdraw them: repeated, if left half done, it comes to the same.
+
+        Returns which: the others wait no more.
+        """
+        packed = b"".join([SHOWING.pack(*one) for one in profiles.items()])
+        gone = np.frombuffer(self._calls.run(BURY, self._base, [packed]), "<u4").tolist()
         stored = {number: one for number, one in self._lists.sketches(gone).items() if one}
         if stored:
             self._lists.withdraw({n: keys_of(one, profiles[n], self._scheme) for n, one in stored.items()})
             self._lists.discard(list(stored))
+        return set(gone)
 
 
 def _identity(sketch: StreamSketch, profile: int) -> bytes:

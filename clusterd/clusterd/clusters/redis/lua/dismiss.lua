@@ -86,7 +86,9 @@ define('dismiss', function(ARGV)
     call('LREM', BASE .. ':g', 1, format('%.0f', entry))
     call('HDEL', BASE .. ':wt', ghost)
     local n = get(NODES, ghost)
-    if n[REP] == ghost and not has(n, DISMISSED) and not leaving[ghost] then
+    if n[REP] ~= ghost then
+      call('RPUSH', BASE .. ':trash', ghost)  -- posted once more after it was freed (settling.lua)
+    elseif not has(n, DISMISSED) and not leaving[ghost] then
       leaving[ghost], gone[#gone + 1] = true, ghost
     end
     done = done + 1

@@ -112,6 +112,23 @@ def test_a_long_history_is_forgotten_without_being_written_anew_in_each_call(red
     index.close()
 
 
+def test_a_content_of_many_texts_goes_in_a_step(redis_url: str, prefix: str) -> None:
+    """Of equal sketches: the texts go one by one, as the versions that showed them are forgotten."""
+    index = RedisIndex(redis_url, prefix)
+    urls = [f"http://h.example/{number}" for number in range(500)]
+    index.apply([page(url, 1, range(50), order=url) for url in urls])
+    index.apply([page(url, 2, range(100 * at, 100 * at + 30)) for at, url in enumerate(urls, 10)])
+    with connect(redis_url) as client:
+        before = calls_of(client, "getrange", "hget")
+        settled(index)
+        assert calls_of(client, "getrange", "hget") - before < len(urls) / 5
+        assert index.expire(2) == len(urls)
+        settled(index)
+        assert not list(client.scan_iter(f"{prefix}*:t:*", count=10_000))
+    assert index.counts()["contents"] == len(urls)
+    index.close()
+
+
 class Compared(int):
     """A time that counts how often it is compared."""
 

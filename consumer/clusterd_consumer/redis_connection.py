@@ -10,7 +10,7 @@ import redis
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.servers.redis_address import shown
 from clusterd_crawler.servers.redis_client import opened
-from clusterd_crawler.servers.redis_errors import FORBIDDEN, FOREIGN, UNKNOWN, unreachable
+from clusterd_crawler.servers.redis_errors import FORBIDDEN, FOREIGN, UNKNOWN, USED_UP, unreachable
 from redis.cluster import RedisCluster
 
 from clusterd_consumer.redis_failover import Failover, look_around
@@ -38,7 +38,7 @@ _UNABLE_ANSWERS: Final = (
     *("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ", "NOAUTH"),
     *("MOVED ", "ASK ", "TRYAGAIN"),  # while a slot of a cluster moves to another node
     "UNBLOCKED ",  # who waits for entries, where the stream is deleted (7.0), or the primary becomes a replica
-    *(UNKNOWN, FOREIGN, *FORBIDDEN),
+    *(UNKNOWN, FOREIGN, USED_UP, *FORBIDDEN),
 )
 
 

@@ -365,3 +365,27 @@ def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(clien
             together.update(dict.fromkeys(joined, joined))
     assert together[40] == set(range(1, 41))
     assert look_up(lists, key) == [38, 39, 40]
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["as-read", "changed"])
+def test_who_stands_in_a_list_twice_is_withdrawn_twice(
+    client: Client, prefix: str, plain: bool, meanwhile: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two had a document in hand; one of them died when it had appended, and had not looked yet."""
+    if plain:
+        plainly(monkeypatch)
+    calls = Meanwhile(client)
+    lists = RedisLists(calls, prefix, hash_tags(1), SCHEME)
+    keys = np.array([5, 6, 7], np.uint32)
+    lists.propose([posting(2, b"t", keys)])
+    lists.propose([posting(1, b"s", keys, fresh=False)])
+    dying = calls.ask([one.appends for one in lists._plans([(1, keys.tobytes())]) if one.appends])
+    assert dying == [9]  # entries
+    if meanwhile:
+        calls.act = lambda: RedisLists(Calls(client), prefix, hash_tags(1), SCHEME).withdraw({2: keys[:1]})
+    lists.withdraw({1: keys})
+    stored = [client.get(key) or b"" for key in client.scan_iter(f"{prefix}{{0}}:p:*", count=10_000)]
+    left = [number for one in stored for _, number in buckets.ENTRY.iter_unpack(one) if number]
+    assert left == [2, 2] if meanwhile else left == [2, 2, 2]
+    assert int(client.get(f"{prefix}{{0}}:pn") or 0) == len(left)

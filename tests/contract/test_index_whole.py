@@ -17,6 +17,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import TEXT, Sketch
 
 from tests.contract.index_world import page, settled, stream
+from tests.contract.test_index_moments import interrupted
 
 A, B, C, D = (f"http://h.example/{letter}" for letter in "abcd")
 MAIN, CHROME, OTHER = range(100), range(5000, 5100), range(9000, 9100)
@@ -161,6 +162,65 @@ def test_frames_that_are_gone_leave_nothing(redis_url: str, prefix: str) -> None
     assert postings == len([kind for kind in kinds if kind.startswith(b"p:") and kind[2:].isdigit()]) > 0
     assert len([kind for kind in kinds if kind.startswith(b"k:")]) == 1
     index.close()
+
+
+@pytest.mark.parametrize("name", ["enter", "post", "look"])
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("once", [True, False], ids=["a-batch", "two-workers"])
+def test_a_frame_that_is_gone_before_it_is_posted_leaves_nothing(
+    redis_url: str, prefix: str, name: str, nth: int, once: bool
+) -> None:
+    """Between any two steps of a worker another takes what it is at, and buries what no page shows any more."""
+    first, second = framed(A, 1, MAIN, OTHER), framed(A, 2, MAIN, range(0))
+    other = RedisIndex(redis_url, prefix, whole=True)
+
+    def act() -> None:
+        if not once:
+            other.apply([second])
+        settled(other)
+
+    index = interrupted(redis_url, prefix, name, nth, act)
+    index.apply([framed(B, 1, range(0), range(0))])
+    index.apply([first, second] if once else [first])
+    index.apply([second])
+    settled(index)
+    with connect(redis_url) as client:
+        assert int(client.get(f"{prefix}{{0}}:whole:of:pn") or 0) == 1  # its main text alone
+        kept = list(client.scan_iter(f"{prefix}{{0}}:whole:k:*", count=10_000))
+        postings = int(client.get(f"{prefix}{{0}}:whole:pn") or 0)
+    fresh = RedisIndex(redis_url, f"{prefix}fresh:", whole=True)
+    fresh.apply([second])
+    with connect(redis_url) as client:
+        assert postings == int(client.get(f"{prefix}fresh:{{0}}:whole:pn") or 0) > 0
+    assert len(kept) == 1
+    assert found(index, OTHER) == []
+    for one in (index, other, fresh):
+        one.close()
+
+
+@pytest.mark.parametrize("name", ["bury", "LREM"])
+def test_a_frame_that_returns_and_goes_while_two_settle_leaves_nothing(redis_url: str, prefix: str, name: str) -> None:
+    other = RedisIndex(redis_url, prefix, whole=True)
+    happened: list[bool] = []
+
+    def act() -> None:
+        happened.append(True)
+        settled(other)
+        other.apply([framed(B, 2, MAIN, range(0))])
+
+    index = interrupted(redis_url, prefix, name, 1, act)
+    index.apply([framed(A, 1, MAIN, OTHER)])
+    index.apply([framed(A, 2, MAIN, range(0)), framed(B, 1, MAIN, OTHER)])
+    settled(index)
+    if not happened:
+        act()
+    settled(index)
+    assert found(index, OTHER) == []
+    with connect(redis_url) as client:
+        assert int(client.get(f"{prefix}{{0}}:whole:of:pn") or 0) == 1  # the main text of both
+        assert len(list(client.scan_iter(f"{prefix}{{0}}:whole:k:*", count=10_000))) == 1
+    for one in (index, other):
+        one.close()
 
 
 class Lost(Exception):

@@ -306,29 +306,34 @@ static PyObject *find(PyObject *self, PyObject *args) {
     return made;
 }
 
-/* Where an entry that begins with these bytes lies in a bucket, `size` where it does not. */
-static size_t entry_at(const uint8_t *bytes, size_t size, const uint8_t *entry) {
-    for (size_t at = 0; at + ENTRY <= size; at += ENTRY)
+/* Where an entry that begins with these bytes lies in a bucket from a place on, `size` where it does not. */
+static size_t entry_at(const uint8_t *bytes, size_t size, size_t from, const uint8_t *entry) {
+    for (size_t at = from; at + ENTRY <= size; at += ENTRY)
         if (!memcmp(bytes + at, entry, ENTRY)) return at;
     return size;
 }
 
-/* Strike the documents of the steps from..to-1 in their bucket's entries; what cannot be goes to the rest. */
+/* Strike the documents of the steps from..to-1 in their bucket's entries, wherever they stand; what cannot be goes to the
+ * rest. */
 static int strike(uint8_t *entries, size_t size, const Step *from, const Step *to, Text *struck, Text *rest) {
     for (const Step *step = from; step < to; step++) {
         uint8_t own[ENTRY], common[ENTRY];
         uint32_t pair[2] = {step->id, step->key};
         write_entry(own, step->key, step->id);
         write_entry(common, step->key, COMMON);
-        size_t at = entry_at(entries, size, own);
-        int there = at < size && entry_at(entries, size, common) == size;
-        if (!reserve(there ? struck : rest, sizeof pair)) return 0;
-        if (there) {
-            memset(entries + at + 3, 0, 4);
-            pair[0] = step->bucket;
-            pair[1] = (uint32_t)at + 3;
+        size_t at = entry_at(entries, size, 0, own);
+        if (at == size || entry_at(entries, size, 0, common) < size) {
+            if (!reserve(rest, sizeof pair)) return 0;
+            add(rest, pair, sizeof pair);
+            continue;
         }
-        add(there ? struck : rest, pair, sizeof pair);
+        pair[0] = step->bucket;
+        for (; at < size; at = entry_at(entries, size, at + ENTRY, own)) {
+            if (!reserve(struck, sizeof pair)) return 0;
+            memset(entries + at + 3, 0, 4);
+            pair[1] = (uint32_t)at + 3;
+            add(struck, pair, sizeof pair);
+        }
     }
     return 1;
 }

@@ -145,9 +145,10 @@ def split(value: bytes | None, bucket: int, buckets: int) -> tuple[bytes, bytes,
 def strikes(steps: bytes, reply: Reply) -> tuple[bytes, bytes, bytes, int]:
     """Return where the documents of these steps are struck, the buckets of which then a quarter is dead, and the rest.
 
-    The rest, (document, key)*: what is not in its bucket, or under a common key. Whether a quarter is dead is not
-    counted: one entry speaks for all, that before which a quarter stand, since the oldest mostly go first. Last: how
-    many buckets there are.
+    A document may stand under a key twice, where a worker died at posting what another posted, too. The rest,
+    (document, key)*: what is not in its bucket, or under a common key. Whether a quarter is dead is not counted: one
+    entry speaks for all, that before which a quarter stand, since the oldest mostly go first. Last: how many buckets
+    there are.
     """
     if CORE is not None:
         found: tuple[bytes, bytes, bytes, int] = CORE.strikes(steps, reply)
@@ -161,12 +162,15 @@ def strikes(steps: bytes, reply: Reply) -> tuple[bytes, bytes, bytes, int]:
         before, common = len(struck), COMMON_BYTES in entries
         for _, key, number, _ in group:
             tag = key.to_bytes(4, "little")[1:]
-            at = _entry_at(entries, tag + number.to_bytes(4, "little"))
+            entry = tag + number.to_bytes(4, "little")
+            at = _entry_at(entries, entry)
             if at < 0 or (common and _entry_at(entries, tag + COMMON_BYTES) >= 0):
                 rest.append(PAIR.pack(number, key))
-            else:
+                continue
+            while at >= 0:
                 entries[at + 3 : at + 7] = NOBODY
                 struck.append(STRIKE.pack(bucket, at + 3))
+                at = _entry_at(entries, entry, at + ENTRY.size)
         quarter = len(entries) // ENTRY.size // 4 * ENTRY.size
         if len(struck) > before and entries[quarter + 3 : quarter + 7] == NOBODY:
             spent.append(bucket.to_bytes(4, "little"))
@@ -184,9 +188,9 @@ def _entries(value: bytes) -> Iterator[tuple[bytes, int]]:
     return ENTRY.iter_unpack(value[: len(value) // ENTRY.size * ENTRY.size])
 
 
-def _entry_at(entries: bytearray, entry: bytes) -> int:
-    """Return where an entry begins, -1 where it is not."""
-    at = entries.find(entry)
+def _entry_at(entries: bytearray, entry: bytes, begin: int = 0) -> int:
+    """Return where an entry begins, from a place on, -1 where it is not."""
+    at = entries.find(entry, begin)
     while at >= 0 and at % ENTRY.size:
         at = entries.find(entry, at + 1)
     return at

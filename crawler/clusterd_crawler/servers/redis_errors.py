@@ -23,6 +23,9 @@ _FUNCTIONS: Final = ("FCALL", "FUNCTION")
 FOREIGN: Final = "WRONGTYPE "
 #: What a replica answers to what would write.
 REPLICA: Final = "READONLY"
+#: What our own functions answer of a store that takes no more pages (`clusters/redis/lua/register.lua`). No page is to
+#: blame.
+USED_UP: Final = "USEDUP "
 #: What the client says of a single server that is given as a cluster.
 _NO_CLUSTER: Final = "Cluster mode is not enabled"
 #: How OpenSSL says why a certificate is not accepted.
@@ -53,6 +56,8 @@ def why_not(error: Exception, what: str, url: str, key: str) -> str:
         return f"{what} {_of_another_kind(said)}"
     if said.startswith(FOREIGN):
         return f"{what} holds what another program has written under {_written(error, key)} ({said})"
+    if said.startswith(USED_UP):
+        return f"{what} takes no more pages: {said.removeprefix(USED_UP)}"
     if wrong := _CERTIFICATE.search(said):
         return f"{what} {not_accepted(wrong[1], 'ssl_ca_certs')}"
     if _is_forbidden(error):

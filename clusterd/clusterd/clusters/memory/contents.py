@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -66,9 +66,14 @@ def version_of(sketch: Sketch) -> Version:
     )
 
 
+def shown(content: Content) -> Iterator[str]:
+    """Yield the URLs that show a content now."""
+    return (url for group in content.texts.values() for url in group)
+
+
 def urls_of(content: Content) -> list[str]:
     """Return the URLs that show a content now."""
-    return [url for group in content.texts.values() for url in group]
+    return list(shown(content))
 
 
 def neighbours(content: Content, slot: int) -> list[int]:
@@ -98,6 +103,12 @@ class Pages:
         url = fetch.version.url
         self._hosts.setdefault(host_of(url), {})[url] = None
         insort(self._urls.setdefault(url, []), fetch, key=lambda one: one.order)
+
+    def found(self, url: str, order: tuple[int, int]) -> Fetch | None:
+        """Return the fetch of a URL that has this order: by halves, for a URL may have been fetched very often."""
+        fetches = self.of(url)
+        place = bisect_left(fetches, order, key=lambda one: one.order)
+        return fetches[place] if place < len(fetches) and fetches[place].order == order else None
 
     def at(self, url: str, fetched_at: int | None) -> Fetch | None:
         """Return a fetch by its time, or the latest."""

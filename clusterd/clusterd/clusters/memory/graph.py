@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.clusters.acceptance import mask, slot_of
 from clusterd.clusters.contract import Policy, Split
-from clusterd.clusters.memory.contents import Content, Fetch, neighbours, urls_of
+from clusterd.clusters.memory.contents import Content, Fetch, neighbours, shown, urls_of
 from clusterd.clusters.memory.forest import Forest
 from clusterd.clusters.splitting import Search
 
@@ -83,7 +84,7 @@ class Graph:
                 search.feed({node: neighbours(self.contents[node], slot) for node in search.wanted()})
             for side in search.apart:
                 forest.leave(side)
-            for url in (url for side in search.apart for url in urls_of(self.contents[min(side)])[:1]):
+            for url in (url for side in search.apart for url in islice(shown(self.contents[min(side)]), 1)):
                 rest = self.contents[search.rest]
                 yield Split(self.graded[slot].name, self._name(rest, slot), forest.weight(rest.number), url)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import chain, count
 from typing import Literal
 
 from clusterd_consumer.postings.judging import alike_of, judge_many
@@ -40,7 +40,7 @@ from clusterd.clusters.contract import (
 )
 from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.memory.alike import alike, hits, original
-from clusterd.clusters.memory.contents import Content, Fetch, Pages, sketch_of, urls_of, version_of
+from clusterd.clusters.memory.contents import Content, Fetch, Pages, shown, sketch_of, version_of
 from clusterd.clusters.memory.graph import Graph
 from clusterd.clusters.memory.wholes import Wholes
 
@@ -86,12 +86,11 @@ class MemoryIndex:
 
     def _apply(self, sketch: Sketch) -> Outcome:
         fetches, order = self._pages.of(sketch.url), (sketch.fetched_at, sketch.main.text)
-        known = next((f for f in fetches if f.order == order), None)
+        known = self._pages.found(sketch.url, order)
         before = fetches[-1] if fetches else None
         left = self._graph.standing(before) if before else {}
-        identity, twin, best = self._take(sketch, before) if known is None else (None, None, None)
-        fetches = self._pages.of(sketch.url)
-        current, fetch = fetches[-1], known or next(f for f in fetches if f.order == order)
+        fetch, identity, twin, best = (known, None, None, None) if known else self._take(sketch, before)
+        current = self._pages.of(sketch.url)[-1]
         clusters = self._graph.standing(current) if fetch is current or (known and fetch.shows_as(current)) else {}
         if self._wholes and fetch is current:
             self._wholes.put(sketch)  # also of a version known already: one text may have had other chrome that day
@@ -109,17 +108,17 @@ class MemoryIndex:
 
     def _take(
         self, sketch: Sketch, before: Fetch | None
-    ) -> tuple[Identity | None, str | None, tuple[str, float] | None]:
-        """Store a version; make it current where it is the latest. Return its identity, its twin, its best match."""
+    ) -> tuple[Fetch, Identity | None, str | None, tuple[str, float] | None]:
+        """Store a version; make it current where it is the latest. Return it, its identity, twin and best match."""
         latest = before is None or before.order < (sketch.fetched_at, sketch.main.text)
         content, fresh = self._content(sketch, latest)
         fetch = Fetch(version_of(sketch), text_key(sketch), content, sketch.main.shingles, sketch.main.tokens)
         content.versions += 1
         self._pages.add(fetch)
         if not latest:
-            return None, None, None
+            return fetch, None, None, None
         group = content.texts.setdefault(fetch.text_key, {})
-        twins = (next((u for u in g if u != sketch.url), None) for g in (group, *content.texts.values()))
+        twins = (next((u for u in g if u != sketch.url), None) for g in chain((group,), content.texts.values()))
         text_twin = next(twins)
         twin = text_twin or next(filter(None, twins), None)
         if before is None or not fetch.shows_as(before):
@@ -128,7 +127,7 @@ class MemoryIndex:
             if before is not None:
                 self._leave(before)
         best = self._post(content) if fresh else None
-        return ("text" if text_twin else "sketch" if twin else None), twin, best
+        return fetch, ("text" if text_twin else "sketch" if twin else None), twin, best
 
     def _content(self, sketch: Sketch, latest: bool) -> tuple[Content, bool]:
         """Return the content of a sketch, and whether it is new and is to be posted."""
@@ -148,7 +147,7 @@ class MemoryIndex:
         best = max(verdicts, key=lambda number: (verdicts[number].resemblance, -number), default=None)
         if best is None or not verdicts[best].resemblance:
             return None
-        return urls_of(self._contents[best])[0], verdicts[best].resemblance
+        return next(shown(self._contents[best])), verdicts[best].resemblance
 
     def _verdicts(self, content: Content) -> dict[int, Estimate]:
         """Post a content, and return the verdicts on what that proposes; of a crowded one on what is alike, too."""

@@ -50,7 +50,8 @@ FLAGS: Final = {
     **dict.fromkeys(SHORTEN, FREES),
     **dict.fromkeys(("crown", "under", "widen", "adopt", "release", "shut", "lead", "cut", "parted", "renew"), FREES),
     **dict.fromkeys(("lease", "dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES),
-    **dict.fromkeys(("policies", "clear"), FREES),
+    # (`seed` is a part of opening a store of several homes, also to ask.)
+    **dict.fromkeys(("policies", "clear", "seed"), FREES),
 }
 LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS, questions=SHORTEN)
 REGISTER: Final = Script(LIBRARY, "register")

@@ -23,9 +23,9 @@ end
 local function look_for(pairs_)
   for at = 1, #pairs_, 8 do
     local id, key = sub(pairs_, at, at + 3), sub(pairs_, at + 4, at + 7)
-    local bucket = place(key)
+    local bucket, entry = place(key), sub(key, 2, 4) .. id
     if entry_at(bytes_of(bucket), sub(key, 2, 4) .. COMMON, 1) then withdraw_common(key, id) end
-    cut(bucket, key, id)
+    while entry_at(bytes_of(bucket), entry, 1) do cut(bucket, key, id) end
   end
 end
 

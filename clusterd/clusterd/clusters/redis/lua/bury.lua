@@ -1,6 +1,8 @@
 -- bury(BASE; texts) → those of the texts (4 bytes each) that no page shows: they are forgotten, and their numbers with them
 --
 -- KEYS[1] BASE   the second stream (stream.lua)
+-- ARGV    packed, 5 bytes each: text, profile. One that is shown again waits no more: it is taken out of BASE:g by this call,
+--         for it may come back there at once. The others stay until they were withdrawn.
 
 -- Texts of a block that take less memory one by one, by half.
 local FEW = 48
@@ -27,10 +29,12 @@ end
 define('bury', function(ARGV)
   open()
   local gone, blocks = {}, {}
-  for at = 1, #ARGV[1], 4 do
-    local text = u4(ARGV[1], at)
+  for at = 1, #ARGV[1], 5 do
+    local text, profile = unpack4('<I4B', ARGV[1], at)
     local t = get(TEXTS, text)
-    if t[LIVE] == 0 then
+    if t[LIVE] > 0 then
+      call('LREM', BASE .. ':g', 1, format('%d', text * 256 + profile))
+    else
       local block = block_of(TEXTS, text)
       cut(place(t[IDENTITY]), t[IDENTITY], pack('<I4', text))
       if TEXTS.left[text] then

@@ -9,12 +9,12 @@
 -- 1. Cut the edges of all ghosts that were withdrawn, and leave a search (settling.lua) for each of their clusters and
 -- each policy under which they held others together: one for ghosts that touch, since what one of them held together may
 -- hang on the other. (Neighbours in other homes have been told before: spans/.) 2. Take them out of their clusters.
--- 3. Free them where no version needs them. 4. The pending ones wait in line again.
+-- 3. Free them where no version needs them. (Nor is a text of theirs left then: forget.lua.) 4. The pending ones wait in
+-- line again.
 
 define('dismiss', function(ARGV)
   if not held(ARGV[1]) then return -1 end
   begin()
-  open(TEXTS)
   open(SKETCHES)
   local done, leaving, groups, stay = 0, {}, {}, {}
 
@@ -69,12 +69,6 @@ define('dismiss', function(ARGV)
   local function dismiss(ghost)
     for p = 0, graded - 1 do leave(p, ghost) end
     set(edit(NODES, ghost), DISMISSED, true)
-    local text = get(NODES, ghost)[TNEXT]
-    while text ~= 0 do
-      local following = get(NODES, text)[TNEXT]
-      if get(NODES, text)[REFS] == 0 then free_text(text) end
-      text = following
-    end
     free_content(ghost)
   end
 
@@ -86,7 +80,9 @@ define('dismiss', function(ARGV)
     call('LREM', BASE .. ':g', 1, format('%.0f', entry))
     call('HDEL', BASE .. ':wt', ghost)
     local n = get(NODES, ghost)
-    if n[REP] == ghost and not has(n, DISMISSED) and not leaving[ghost] then
+    if n[REP] ~= ghost then
+      call('RPUSH', BASE .. ':trash', ghost)  -- posted once more after it was freed (settling.lua)
+    elseif not has(n, DISMISSED) and not leaving[ghost] then
       leaving[ghost], gone[#gone + 1] = true, ghost
     end
     done = done + 1

@@ -1,10 +1,12 @@
--- enter(BASE; posted, pages) → for each page 5 bytes: its text; 1 where that is to be posted, 2 where it is new besides
+-- enter(BASE; posted, pages) → what `posted` returns; for each page 5 bytes: its text; 1 where that is to be posted, 2 where
+--         it is new besides
 --
 -- KEYS[1] BASE   the second stream (stream.lua)
--- ARGV    posted: texts (4 bytes each) that were posted since; pages, 19 bytes each: page, fetch time (6, big-endian),
+-- ARGV    posted: texts that were posted since (posted.lua); pages, 19 bytes each: page, fetch time (6, big-endian),
 --         identity (zeros: it shows no text), profile
 --
--- A page that was fetched later than this is left alone, and shows what it shows.
+-- A page that was fetched later than this is left alone, and shows what it shows. What no page shows any more at the end of
+-- the call is not posted: it may be buried before that.
 
 local function new_text(identity, profile)
   local text = tonumber(call('INCR', BASE .. ':c'))
@@ -44,7 +46,7 @@ end
 
 local function enter(page, at, identity, profile)
   local p = get(PAGES, page)
-  if precedes(at, p[AT]) then return pack('<I4B', p[TEXT], 0) end
+  if precedes(at, p[AT]) then return p[TEXT], 0 end
   local text, made
   if identity ~= '\0\0\0\0\0\0\0\0' then
     text = text_of(identity, profile)
@@ -56,25 +58,26 @@ local function enter(page, at, identity, profile)
     if text then show(page, text) end
   end
   if p[AT] ~= at then edit(PAGES, page)[AT] = at end
-  if not text then return pack('<I4B', 0, 0) end
-  return pack('<I4B', text, made and 2 or 1 - get(TEXTS, text)[POSTED])
+  if not text then return 0, 0 end
+  return text, made and 2 or 1 - get(TEXTS, text)[POSTED]
 end
 
 define('enter', function(ARGV)
   open()
-  for at = 1, #ARGV[1], 4 do
-    local text = u4(ARGV[1], at)
-    if get(TEXTS, text)[LIVE] > 0 then edit(TEXTS, text)[POSTED] = 1 end
-  end
-  local numbers, reply = {}, {}
+  local buried = note_posted(ARGV[1])
+  local numbers, texts, states, reply = {}, {}, {}, {}
   for at = 1, #ARGV[2], 19 do numbers[#numbers + 1] = place(sub(ARGV[2], at + 10, at + 13)) end
   read(numbers)
   for at = 1, #ARGV[2], 19 do
     local page, time, identity, profile = unpack4('<I4c6c8B', ARGV[2], at)
-    reply[#reply + 1] = enter(page, time, identity, profile)
+    local at_ = #texts + 1
+    texts[at_], states[at_] = enter(page, time, identity, profile)
+  end
+  for at, text in ipairs(texts) do
+    reply[at] = pack('<I4B', text, text ~= 0 and get(TEXTS, text)[LIVE] > 0 and states[at] or 0)
   end
   flush()
   if entries > (buckets + 4) * LOAD then fit() end
   write()
-  return table.concat(reply)
+  return {buried, table.concat(reply)}
 end)

@@ -4,14 +4,14 @@
 --                version that showed them was forgotten: a later call frees them
 -- ARGV    before: superseded versions that were fetched before this time (6 bytes, big-endian) are forgotten
 --         (BASE:m forgotten: the latest such time before which one was forgotten)
---         looks: how many versions are looked at in this call; offset: bytes of the first URL's that were looked at before
+--         looks: how many versions are looked at in this call; offset: as it was returned for the first URL, else 0
 --         patience: seconds after which a content stays pending no more whose worker died; now: the caller's time
 define('forget', function(ARGV)
   begin()
   open(TEXTS)
   open(SKETCHES)
   local gone, looks, offset = 0, tonumber(ARGV[2]), tonumber(ARGV[3])
-  local late = BASE .. ':late'
+  local late, NOTHING = BASE .. ':late', rep('\0', OLD_SIZE)
   for _ = 1, math.min(looks, call('LLEN', late)) do
     local content = call('LPOP', late)
     if is_awaited(content, tonumber(ARGV[5]), tonumber(ARGV[6])) then
@@ -35,30 +35,53 @@ define('forget', function(ARGV)
     free_content(content)
   end
 
-  -- Look at the next versions of a URL; returns the offset of those that are left, nil where there are none.
+  -- The versions of a list that are not forgotten: a node is no zero, so the first byte that is none is of one.
+  local function living(bytes)
+    local parts, at = {}, find(bytes, '[^%z]')
+    while at do
+      local from = at - (at - 1) % OLD_SIZE
+      local stop = from
+      while stop < #bytes and u4(bytes, stop) ~= 0 do stop = stop + OLD_SIZE end
+      parts[#parts + 1] = sub(bytes, from, stop - 1)
+      at = find(bytes, '[^%z]', stop)
+    end
+    return concat(parts)
+  end
+
+  local function keep(u, key, left)
+    if left == '' then
+      call('DEL', key)
+      call('SETBIT', BASE .. ':x', whole(u), '0')
+    else
+      call('SET', key, left)
+    end
+  end
+
+  -- Look at the next versions of a URL; returns the offset of the next, nil where there is none. What is forgotten is
+  -- overwritten with zeros, and taken out at the end of the list: else a long one would be written anew by each of the calls
+  -- that go through it. An offset is one more than a multiple where zeros lie before it.
   local function look(u)
-    local key, kept = BASE .. ':o:' .. u, {}
-    local bytes = call('GETRANGE', key, offset, offset + looks * OLD_SIZE - 1)
+    local key, parts, changed, zeros = BASE .. ':o:' .. u, {}, false, offset % OLD_SIZE
+    local from = offset - zeros
+    local bytes = call('GETRANGE', key, from, from + looks * OLD_SIZE - 1)
     for place = 1, #bytes, OLD_SIZE do
-      if precedes(sub(bytes, place + 4, place + 9), ARGV[1]) then
-        release(u4(bytes, place))
-        gone = gone + 1
-      else
-        kept[#kept + 1] = sub(bytes, place, place + OLD_SIZE - 1)
+      local node = u4(bytes, place)
+      local goes = node ~= 0 and precedes(sub(bytes, place + 4, place + 9), ARGV[1])
+      if goes then
+        release(node)
+        gone, changed = gone + 1, true
       end
+      if goes or node == 0 then zeros = 1 end
+      parts[#parts + 1] = goes and NOTHING or sub(bytes, place, place + OLD_SIZE - 1)
     end
     looks = looks - #bytes / OLD_SIZE
-    if #kept * OLD_SIZE < #bytes then
-      local before = offset > 0 and call('GETRANGE', key, 0, offset - 1) or ''
-      local left = before .. concat(kept) .. call('GETRANGE', key, offset + #bytes, -1)
-      if left == '' then
-        call('DEL', key)
-        call('SETBIT', BASE .. ':x', whole(u), '0')
-      else
-        call('SET', key, left)
-      end
+    if looks > 0 then
+      local before = zeros == 1 and from > 0 and call('GETRANGE', key, 0, from - 1) or ''
+      if zeros == 1 then keep(u, key, living(before .. concat(parts))) end
+      return nil
     end
-    if looks == 0 then return offset + #kept * OLD_SIZE end
+    if changed then call('SETRANGE', key, from, concat(parts)) end
+    return from + #bytes + zeros
   end
 
   local done, rest = 0, 0

@@ -63,8 +63,30 @@ local function new_text(v, content)
   return id
 end
 
+-- Before a content is made of a sketch that none shows which lives: those that departed, and their texts, are found no more.
+-- Else a page that is this one day and that the next would leave one at each change, all to be passed by whoever comes.
+local MOST_TEXTS = 64
+local function outdate(sketch, profile)
+  local hash, bytes, head = sub(sketch, 1, 4), bucket_of(SKETCHES, sketch), sub(sketch, 2, 4)
+  local node, at = next_id(bytes, head, 1)
+  while node do
+    local n = get(NODES, node)
+    if n[SKEY] == sketch and n[PROFILE] == profile then
+      cut(SKETCHES, hash, pack('<I4', node))
+      local text, steps = n[TNEXT], 0
+      if text ~= 0 and not TEXTS.used then open(TEXTS) end
+      while text ~= 0 and steps < MOST_TEXTS do
+        cut(TEXTS, sub(get(NODES, text)[TEXT], 1, 4), pack('<I4', text))
+        text, steps = get(NODES, text)[TNEXT], steps + 1
+      end
+    end
+    node, at = next_id(bytes, head, at)
+  end
+end
+
 -- A content that a URL has begun to show; without one, that of a version which was superseded before it came.
 local function new_content(v, u)
+  if u then outdate(v.sketch, v.profile) end
   local id = count(N, 1)
   local shown = u and pack('<I4', u) .. ALONE or pack('<I4I4I4I4I4I4I4', 0, 0, 1, 0, 1, 0, 0)
   make(NODES, id, pack('<I4', id) .. shown .. v.node .. pack('<B', u and 0 or DEPARTED + DISMISSED))
@@ -129,17 +151,36 @@ end
 
 local keep_late
 do
-  -- The node of a superseded version that is known already, nil where it is not.
-  local function known_old(u, v)
-    local bytes = call('GET', BASE .. ':o:' .. whole(u)) or ''
+  -- Versions of which a list is read whole.
+  local FEW = 64
+
+  -- The node of a version among some that were superseded, nil where it is not there. (Node 0 is forgotten: forget.lua.)
+  local function node_in(bytes, v)
     local at = find(bytes, v.at, 1, true)
     while at do
       if at % OLD_SIZE == 5 then
         local node = u4(bytes, at - 4)
-        if order(v.at, node) == v.order then return node end
+        if node ~= 0 and order(v.at, node) == v.order then return node end
       end
       at = find(bytes, v.at, at + 1, true)
     end
+  end
+
+  -- The node of a superseded version that is known already, nil where it is not. A long list is mostly in order of time: a
+  -- delivery repeated is found by halves.
+  local function known_old(u, v)
+    local key = BASE .. ':o:' .. whole(u)
+    local low, high = 0, call('STRLEN', key) / OLD_SIZE
+    if high > FEW then
+      while low < high do
+        local middle = floor((low + high) / 2)
+        local at = call('GETRANGE', key, whole(middle * OLD_SIZE + 4), whole(middle * OLD_SIZE + 9))
+        if precedes(at, v.at) then low = middle + 1 else high = middle end
+      end
+      local node = node_in(call('GETRANGE', key, whole(low * OLD_SIZE), whole((low + FEW) * OLD_SIZE - 1)), v)
+      if node then return node end
+    end
+    return node_in(call('GET', key) or '', v)
   end
 
   function keep_late(i, u, v)
@@ -273,7 +314,8 @@ define('register', function(ARGV)
 
   if ARGV[2] ~= '' then unpend(ARGV[2]) end
   if not knows(ARGV[1]) then return {policies.number} end
-  if spans.is_full() then return redis.error_reply('ERR the numbers of a home of this store are used up: divide the hosts among stores') end
+  if spans.is_full() then return redis.error_reply('USEDUP ' .. (spans.first() and 'one of the homes of this store' or 'this store') ..
+    ' has given all its numbers of contents: read the log into a store of another prefix') end
   open(SKETCHES)
   open(URLS)
   versions, tails, posts, to_post, doubts, doubted, doubtful = ARGV[5], {}, {}, {}, {}, {}, false
@@ -296,6 +338,7 @@ define('register', function(ARGV)
     else
       if find(sketch_cache[sb], sketch_head, 1, true) then
         known = find_content(sub(text, 1, 8), byte(text, 23), false)
+        if not known then outdate(sub(text, 1, 8), byte(text, 23)) end
       end
       -- A URL that nobody has seen.
       local u, at = counters[V] + 1, 4 * i

@@ -1,7 +1,7 @@
 -- What waits for `settle`, and freeing. One settler at a time: the lease BASE:lock holds its token.
 --
 --   BASE:g       list of ghosts: contents that departed and have not been dismissed, as id * 256 + profile, 0 for one that
---                was never posted (register.lua)
+--                was never posted (register.lua), 255 where it is not known any more
 --   BASE:tasks   list of searches, all left by one call of dismiss.lua: policy (1 byte), element of the cluster at that
 --                time (4), former neighbours of dismissed contents (4 each)
 --   BASE:mv      a part that moves: policy (1), contents still to move (4 each)
@@ -29,14 +29,25 @@ local function is_as(packed)
   return u4(packed, 1) == tonumber(call('GET', BASE .. ':back') or 0) and is_known()
 end
 
+-- Let what was posted after it had been dismissed be withdrawn: several had it in hand, and one was late.
+local function withdraw_again(numbers)
+  for at = 1, #numbers do
+    local id = numbers[at]
+    local n = get(NODES, id)
+    local profile = n[REP] ~= id and 255 or has(n, DISMISSED) and n[PROFILE]
+    if profile then call('RPUSH', BASE .. ':g', format('%.0f', id * 256 + profile)) end
+  end
+end
+
 -- What was posted in that state is pending no more: these contents (4 bytes each). Returns whether it counts.
 local function unpend(packed)
   if not is_as(packed) then return false end
   for start = 5, #packed, 4 * MOST do
     local part, ids = sub(packed, start, start + 4 * MOST - 1), {}
     local numbers = {unpack4('<' .. rep('I4', #part / 4), part)}
-    for at = 1, #part / 4 do ids[at] = format('%d', numbers[at]) end
-    call('SREM', BASE .. ':w', unpack(ids))
+    numbers[#part / 4 + 1] = nil
+    for at = 1, #numbers do ids[at] = format('%d', numbers[at]) end
+    if call('SREM', BASE .. ':w', unpack(ids)) < #ids then withdraw_again(numbers) end
   end
   return true
 end

@@ -45,9 +45,10 @@ do
     return spans.first() and floor(content / RANGE) ~= first / RANGE
   end
 
-  -- Whether this home has hardly any numbers left.
+  -- Whether this home has hardly any numbers left. (What is over is for names of clusters that fall apart.)
   function spans.is_full()
-    return spans.first() and counters[N] - first > RANGE - 65536
+    if spans.first() then return counters[N] - first > RANGE - 65536 end
+    return counters[N] > 4294967296 - 65536
   end
 
   -- Which home this is, and its bit.

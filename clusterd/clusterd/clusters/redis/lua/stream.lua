@@ -83,3 +83,18 @@ local function text_of(identity, profile)
     at = entry_at(bytes, head, at + ENTRY)
   end
 end
+
+-- Note which texts were posted (4 bytes each); returns those that were buried before that, so that nobody withdraws them.
+local function note_posted(packed)
+  local buried = {}
+  for at = 1, #packed, 4 do
+    local text = u4(packed, at)
+    local t = get(TEXTS, text)
+    if t[LIVE] > 0 then
+      edit(TEXTS, text)[POSTED] = 1
+    elseif t[PROFILE] == 0 then
+      buried[#buried + 1] = sub(packed, at, at + 3)
+    end
+  end
+  return table.concat(buried)
+end

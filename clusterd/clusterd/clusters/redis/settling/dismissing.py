@@ -8,11 +8,13 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
+from contextlib import suppress
+from itertools import compress, product
 from typing import Final
 
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
+from clusterd_crawler.sketch import PROFILES
 
 from clusterd.clusters.redis.home import DISMISS, Home
 from clusterd.clusters.redis.homes import Homes
@@ -23,6 +25,8 @@ from clusterd.clusters.redis.spans.steps import Spans, pairs_of
 
 #: Ghosts of a home that are withdrawn and dismissed in one step.
 GHOSTS: Final = 32
+#: The profile of one that was freed before it was posted (lua/settling.lua).
+UNKNOWN: Final = 255
 
 
 class Dismisser:
@@ -73,8 +77,13 @@ class Dismisser:
     def _withdraw(self, posted: Sequence[int]) -> None:
         """Take posted ghosts from the lists of their values."""
         stored = self._lists.sketches({entry >> 8 for entry in posted})
-        contents = {e >> 8: Stored(stored[e >> 8], e & 255) for e in posted if stored[e >> 8]}
+        there = [(entry >> 8, entry & 255) for entry in posted if stored[entry >> 8]]
+        contents = {number: Stored(stored[number], profile) for number, profile in there if profile != UNKNOWN}
         withdraw(self._lists, contents, self._scheme, len(self._homes) > 1)
+        for number, profile in product((n for n, profile in there if profile == UNKNOWN), PROFILES):
+            with suppress(ValueError, IndexError):  # it cannot be read as one of this profile
+                content = {number: Stored(stored[number], profile)}
+                withdraw(self._lists, content, self._scheme, len(self._homes) > 1)
 
     def _bury(self, ready: Mapping[Home, Sequence[int]], pending: Mapping[Home, Sequence[int]]) -> bool:
         """Dismiss ghosts that are ready, and those pending that were waited for in vain; return whether there were."""

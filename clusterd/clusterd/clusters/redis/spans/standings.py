@@ -85,6 +85,8 @@ class Standings:
 
     def standings(self, names: Iterable[int], everywhere: bool = False) -> dict[int, Standing]:
         """Return what clusters names that are spans' (`SPANNED`) stand for; ``everywhere``: all homes are asked."""
+        if len(self._homes) == 1:  # it has no spans, and may have given as many numbers
+            return {}
         spans = sorted({name - SPANNED for name in names if name >= SPANNED})
         found: dict[int, Standing] = {}
         for start in range(0, len(spans), CHUNK):

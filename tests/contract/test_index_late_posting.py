@@ -1,0 +1,62 @@
+"""Two workers have one page in hand: what the slower posts after it is gone leaves the lists again."""
+
+from __future__ import annotations
+
+import pytest
+from clusterd.clusters.redis.index import RedisIndex
+from clusterd_consumer.redis_connection import connect
+
+from tests.contract.index_world import expected, page, partition, settled
+from tests.contract.test_index_bounds import entries
+from tests.contract.test_index_homes import SHARDS
+from tests.contract.test_index_moments import Interrupted
+
+A, B = "http://h.example/a", "http://h.example/b"
+
+
+def sketches(url: str, prefix: str) -> int:
+    """Return how many bytes the stored sketches take."""
+    with connect(url) as client:
+        return sum(client.strlen(key) for key in client.scan_iter(f"{prefix}*:k:*", count=10_000))
+
+
+@pytest.mark.parametrize("homes", [1, SHARDS])
+@pytest.mark.parametrize("old", [False, True], ids=["a-page", "an-old-version"])
+@pytest.mark.parametrize(
+    ("name", "forgotten"),
+    [("APPEND", False), ("post", False), ("look", False), ("tell", False), ("APPEND", True), ("tell", True)],
+)
+def test_what_is_posted_after_it_was_dismissed_is_withdrawn(
+    redis_url: str, prefix: str, name: str, forgotten: bool, old: bool, homes: int
+) -> None:
+    first, in_hand, changed = page(A, 5 if old else 1, range(100)), page(A, 4, range(300, 400)), page(A, 6, range(99))
+    beside = page(B, 1, range(340, 440))
+    other = RedisIndex(redis_url, f"{prefix}used:", shards=homes)
+    other.apply([first])
+
+    def act() -> None:
+        other.apply([in_hand])  # it is pending: the first was slow to post it
+        other.apply([changed])
+        settled(other)
+        if forgotten:
+            other.expire(6)
+            settled(other)
+
+    index = RedisIndex(
+        redis_url, f"{prefix}used:", shards=homes, calls=lambda client: Interrupted(client, name, 1, act)
+    )
+    index.apply([in_hand], {})
+    index.apply([beside])
+    index.apply([changed])
+    for one in (index, other):
+        settled(one)
+    other.expire(6)
+    settled(other)
+    fresh = RedisIndex(redis_url, f"{prefix}fresh:", shards=homes)
+    fresh.apply([beside, changed])
+    assert partition(index) == partition(fresh) == expected([first, in_hand, beside, changed])
+    assert entries(redis_url, f"{prefix}used:") == entries(redis_url, f"{prefix}fresh:") > 0
+    assert sketches(redis_url, f"{prefix}used:") == sketches(redis_url, f"{prefix}fresh:") > 0
+    assert index.counts()["contents"] == 2
+    for one in (index, other, fresh):
+        one.close()

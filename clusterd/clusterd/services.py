@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from clusterd_consumer.insisting import Insist, once
-from clusterd_consumer.redis_connection import Client, connect, greet, refuse_eviction
+from clusterd_consumer.redis_connection import Client, connect, greet, refuse_eviction, translated
 from clusterd_consumer.redis_failover import Failover
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
-from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.message import Message, encode
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.servers.redis_address import shown
@@ -112,7 +112,7 @@ class Services:
         from clusterd.learning.rulebook.service import RuleService
 
         publisher = self.publisher
-        identity = cast(Identity, self.config.rule_identity)
+        identity = self._rule_identity()
         rules = RuleService(
             RuleBook(self.redis, self.config.redis_prefix, insist=self.asking, transit=self._transit),
             publisher.publish,
@@ -122,6 +122,21 @@ class Services:
         )
         self._stack.callback(rules.close)
         return rules
+
+    def _rule_identity(self) -> Identity:
+        """Return by what pages are the same in learning rules: where nothing is said here, as daemons were told last.
+
+        Else a command that works off what a daemon has left would judge it otherwise, and teach other rules.
+        """
+        said, default = self.config.rule_identity, Config().rule_identity
+        store, key = cast(Any, self.redis), f"{self.config.redis_prefix}rb:identity"
+        kept = (self.asking(translated()(partial(store.get, key))) or default.encode()).decode()
+        if self._guest and said == default:
+            return cast(Identity, kept)
+        if said != kept:
+            with suppress(Unreachable), translated():  # a full store answers questions all the same
+                store.set(key, said)
+        return cast(Identity, said)
 
     @cached_property
     def handed_over(self) -> HandedOver:

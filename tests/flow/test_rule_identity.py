@@ -6,12 +6,13 @@ import itertools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clusterd.config import Config
-from clusterd.services import open_services, process_pending, publish_sketches
+from clusterd.services import Services, open_services, process_pending, publish_sketches
 from clusterd_crawler.crawling.pages.nearly_equal import FEWEST
 from clusterd_crawler.page import sketch_page
 from clusterd_crawler.rules import Identity
@@ -170,3 +171,29 @@ def test_sorted_listings_are_the_same_by_their_words(tmp_path: Path, identity: I
     skipped = [known.decide(f"{FILES}/{folder}/?C=M;O=D", 10**6) for folder in range(40)]
     assert all(skipped) if identity == "words" else not any(skipped)
     assert known.decide(f"{FILES}/61/?C=M;O=D", 10**6) is None
+
+
+def test_a_command_that_names_none_goes_on_by_the_daemons_identity(redis_url: str, prefix: str) -> None:
+    """It works off what a daemon has left: judged otherwise, the listings of before would differ from those of now."""
+    store = Config(redis=redis_url, redis_prefix=prefix)
+    sorts = [f"?C={by};O={order}" for by in "NSM" for order in "AD"]
+
+    def bring(services: Services, folders: range, at: int) -> set[Identity]:
+        urls = [(f"{FILES}/{folder}/{sort}", listing(folder, sort[3], sort[7])) for folder in folders for sort in sorts]
+        publish_sketches(
+            services,
+            [sketch_page(url, body.encode(), "text/html", fetched_at=at + n) for n, (url, body) in enumerate(urls)],
+        )
+        process_pending(services)
+        return {rule.identity for rule in services.rulebook.rules()}
+
+    with Services(replace(store, rule_identity="words"), guest=False) as daemon:
+        assert bring(daemon, range(40), 1_000) == {"words"}
+    with Services(store) as command:
+        assert bring(command, range(40, 80), 2_000) == {"words"}
+        pages = [page for page in command.rulebook.pages("files.example") if "/60/" in page.url]
+        assert (len(pages), len({page.content for page in pages})) == (6, 1)
+    with Services(store, guest=False) as daemon:  # a daemon without the setting is one by texts
+        assert daemon.rulebook
+    with Services(store) as command:
+        assert command.redis.get(f"{prefix}rb:identity") == b"identical"

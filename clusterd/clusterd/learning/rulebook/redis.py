@@ -12,6 +12,7 @@
     <prefix>rb:{host}:sites    SET     scheme and host of the sites of a group, which is named by its domain
     <prefix>rb:changed         HASH    host with evidence that no learner has looked at → pages of it
     <prefix>rb:ids             HASH    rule id → host
+    <prefix>rb:identity        STRING  by what pages are the same, as daemons were told last (`services`)
     <prefix>rb:{:skips}:…      log, counts, seen, before (lua/skips.lua)
     <prefix>rules              HASH    host → the published set, where crawlers load it from at their start
 

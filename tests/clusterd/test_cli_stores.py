@@ -143,6 +143,7 @@ def test_topics_that_no_daemon_reads_are_said(services: Services, redis_url: str
     theirs = Config(kafka="127.0.0.1:1", kafka_prefix="shop-").log
     with closing(Calls(services.redis)) as calls:
         health.beat(calls, prefix, health.Report(log=theirs))
-    done = clusterd("unskip", "http://h.example/", folder=tmp_path, **where)
+    write(tmp_path / "pages.jsonl", {"url": "http://h.example/", "text": "a page"})
+    done = clusterd("ingest", "pages.jsonl", folder=tmp_path, **where)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "they have CLUSTERD_KAFKA_PREFIX = 'shop-'" in done.stderr

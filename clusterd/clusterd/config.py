@@ -68,7 +68,7 @@ class Config(Settings):
     """What the daemon and every command of ``clusterd`` are told. Field metadata makes the settings table."""
 
     group: str = setting(GROUP, "consumer group; the daemons of one group share the work", bool, "a name")
-    workers: int = setting(1, "worker processes of this daemon", _at_least(1), "1 or more")
+    workers: int = setting(1, "worker processes of this daemon", lambda v: 1 <= v <= 1_000, "1 to 1000")
     batch: int = setting(256, "most pages applied in one call", lambda v: 1 <= v <= 10_000, "1 to 10000")
     poll_timeout: float = setting(
         0.5, "seconds to wait for pages before other work", lambda v: 0.01 <= v <= LONGEST_POLL, "0.01 to 5"

@@ -253,7 +253,7 @@ def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
     except (TypeError, ValueError):
         value = value if shown is None else shown(str(value))
         if wanted in MOST and accepts != kind:
-            accepts = f"{kind}, {accepts}"  # of 1.5 workers "1 or more" says nothing
+            accepts = f"{kind}, {accepts}"  # of 1.5 workers "1 to 1000" says nothing
         raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}") from None
     if wanted in MOST and abs(converted) > MOST[wanted]:
         accepts += f", and {MOST[wanted]:,} at most"

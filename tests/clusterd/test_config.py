@@ -100,7 +100,7 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
         ("zzz = 3", "no setting zzz; settings are"),
         ("batch = 0", r"CLUSTERD_BATCH = 0 is not accepted; it takes 1 to 10000"),
         ('batch = "many"', r"CLUSTERD_BATCH = 'many' is not accepted; it takes a whole number, 1 to 10000"),
-        ("workers = 1.5", r"CLUSTERD_WORKERS = 1.5 is not accepted; it takes a whole number, 1 or more"),
+        ("workers = 1.5", r"CLUSTERD_WORKERS = 1.5 is not accepted; it takes a whole number, 1 to 1000"),
         ("explore = 'no'", r"CLUSTERD_EXPLORE = 'no' is not accepted; it takes a number, 0 to 1"),
         (
             'redis = "localhost:6379"',

@@ -72,6 +72,36 @@ def test_a_restart_finds_what_waited(tmp_path: Path) -> None:
     second.close()
 
 
+def test_what_waits_for_one_log_goes_to_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The pages of a crawl of one store came into another, whose prefix the next crawl of the folder had."""
+    first = Spool(tmp_path, BIG, "shop-sketches")
+    first.append(numbered(5))
+    first.close()
+    for _ in range(2):
+        other = Spool(tmp_path, BIG, "news-sketches")
+        assert drain(other) == []
+        other.close()
+    assert caplog.text.count("Pages for shop-sketches wait on the spool") == 2
+    again = Spool(tmp_path, BIG, "shop-sketches")
+    assert drain(again) == numbered(5)
+    again.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_for_no_log_by_name_goes_to_any(tmp_path: Path) -> None:
+    """As what a version has left that named none, or what somebody has emptied the lock's file of."""
+    for log in ("", "shop-sketches"):
+        first = Spool(tmp_path, BIG, log)
+        first.append(numbered(5))
+        first.close()
+        for lock in tmp_path.glob("*.lock"):
+            lock.write_bytes(b"")
+        heir = Spool(tmp_path, BIG, "news-sketches")
+        assert drain(heir) == numbered(5)
+        heir.close()
+        assert list(tmp_path.iterdir()) == []
+
+
 def test_the_heir_of_several_takes_over_all_their_segments_and_leaves_no_file(tmp_path: Path) -> None:
     entries = numbered(900, size=1000)
     crawls = [Spool(tmp_path, 1024 * 1024), Spool(tmp_path, 1024 * 1024)]

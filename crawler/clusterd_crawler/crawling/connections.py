@@ -41,10 +41,15 @@ class Connections:
 
     def log(self) -> Callable[[], Log]:
         """Return what connects to the log of `topics.SKETCHES`."""
-        settings = self._settings
-        if settings.kafka:
-            return lambda: KafkaLog(settings.kafka, settings.kafka_prefix + topics.SKETCHES)
-        return lambda: RedisLog(self._redis(), topics.stream(settings.redis_prefix, topics.SKETCHES))
+        name, kafka = self.log_name, self._settings.kafka
+        return (lambda: KafkaLog(kafka, name)) if kafka else lambda: RedisLog(self._redis(), name)
+
+    @property
+    def log_name(self) -> str:
+        """Return the name of the topic, or stream, that pages go to."""
+        if self._settings.kafka:
+            return self._settings.kafka_prefix + topics.SKETCHES
+        return topics.stream(self._settings.redis_prefix, topics.SKETCHES)
 
     def feed(self, known_since: int | None = None) -> Callable[[], Feed]:
         """Return what connects to the daemon's messages, to known pages of a time and later too where it is given.

@@ -140,7 +140,8 @@ class Crawl:
             own = daemons_own(self._crawler.settings)
             self._daemon = EmbeddedDaemon(self._connections.data, self._settings.redis_prefix, own)
             self._verdicts.prompt = await run_in_thread(self._daemon.start)
-        self._publisher = Publisher(self._connections.log(), lambda: Spool(spool, limit), self._settings.queue)
+        name = self._connections.log_name
+        self._publisher = Publisher(self._connections.log(), lambda: Spool(spool, limit, name), self._settings.queue)
         self._reporter.publisher = self._publisher
         self._counting = Counting(
             self._stats, self._settings, self._publisher, self._decisions, self._reporter, self._kept, self._paused

@@ -7,8 +7,10 @@ A folder holds segments ``<owner>-<number>.spool``, oldest number first. A segme
 A record is appended with one write; what a crash or a full disk left half-written is cut off, or ends the reading of
 its segment. So do zeros, where a file system had given the file its size and not yet its bytes when the power failed:
 no value is empty. The owner of a segment holds a lock on ``<owner>.lock`` while it lives, so that several crawls share
-a folder; a spool that opens takes over the segments whose owner is gone. A segment is deleted when all of it is in the
-log; after a crash a part may be sent twice, which the daemon bears (at least once).
+a folder; a spool that opens takes over the segments whose owner is gone. The lock's file names the log that they are
+for, so that pages of one store never come to another; by its name and not its server, in whose place another may have
+come. A segment is deleted when all of it is in the log; after a crash a part may be sent twice, which the daemon bears
+(at least once).
 
 Beyond its limit the spool drops its oldest segment, so that the latest version of a page is the one that stays.
 Cost: one write a batch and 12 bytes a record; nothing is synced to the platter before the spool is closed.
@@ -40,6 +42,10 @@ _HEAD: Final = struct.Struct("<III")
 SEGMENT_BYTES: Final = (64 * 1024, 8 * 1024 * 1024)
 
 
+#: Bytes of a log's name that are read.
+LONGEST_NAME: Final = 4096
+
+
 @dataclass(slots=True, eq=False)
 class Segment:
     """One file: its size, the records in it, and how far they have been sent."""
@@ -65,9 +71,11 @@ class Reading:
 class Spool:
     """See the module. All methods may be called from several threads; none from the reactor's (they touch the disk)."""
 
-    def __init__(self, folder: Path, limit: int) -> None:
+    def __init__(self, folder: Path, limit: int, log: str = "") -> None:
+        """``log``: the name of the topic or stream; what others have left for one of another name is not taken over."""
         self._folder = folder
         self._limit = limit
+        self._log = log
         least, most = SEGMENT_BYTES
         self._segment_bytes = min(most, max(limit // 8, min(least, limit // 2)))
         self._lock = threading.RLock()
@@ -79,6 +87,8 @@ class Spool:
         self.owner = uuid.uuid4().hex
         folder.mkdir(parents=True, exist_ok=True)
         self._held: int | None = _hold_lock(folder / f"{self.owner}.lock")
+        with suppress(OSError):  # on a full disk what waits here may go to any log
+            os.write(self._held, log.encode())
         self._adopt()
 
     def __len__(self) -> int:
@@ -239,11 +249,24 @@ class Spool:
             try:
                 if lock.stem != self.owner and (held := _take_lock(lock)) is not None:
                     try:
-                        self._inherit(lock)
+                        if self._is_for_ours(held, lock):
+                            self._inherit(lock)
                     finally:
                         os.close(held)
             except OSError as error:  # of another user, for one: it is left to its own
                 logger.warning("What another crawl left on the spool cannot be taken over: %s", error)
+
+    def _is_for_ours(self, held: int, lock: Path) -> bool:
+        """Whether what lies there is for our log, or for any; say so where it is not."""
+        log = os.pread(held, LONGEST_NAME, 0).decode(errors="replace")
+        if not (self._log and log) or log == self._log or not any(self._folder.glob(f"{lock.stem}-*.spool")):
+            return True
+        logger.warning(
+            "Pages for %s wait on the spool, and go there with the next crawl that has its prefix and this folder; to "
+            "send them where this crawl sends its own, %s, empty %s",
+            *(log, self._log, lock),
+        )
+        return False
 
     def _inherit(self, lock: Path) -> None:
         for path in sorted(self._folder.glob(f"{lock.stem}-*.spool")):

@@ -29,13 +29,14 @@ IDLE = 0.5
 
 
 class Job(scrapy.Spider):
-    """Takes the job's steps: fetches URLs, each with its options, and the links on them; pauses; waits; keeps off."""
+    """Takes the job's steps: fetches URLs, each with its options, and the links on them; pauses; waits."""
 
     name = "job"
 
     def __init__(self, job: dict[str, Any]) -> None:
         super().__init__()
         self.job = job
+        self.allowed_domains = job.get("allowed", [])
         self.seen: list[dict[str, Any]] = []
         self.skipped: list[list[str]] = []
         self.heard: list[dict[str, Any]] = []
@@ -62,8 +63,6 @@ class Job(scrapy.Spider):
         for step in self.job["steps"]:
             if "pause" in step:
                 await sleep(step["pause"])
-            elif "allowed" in step:
-                self.allowed_domains = step["allowed"]
             elif "url" in step:
                 yield self.request(step["url"], **step.get("options", {}))
             else:

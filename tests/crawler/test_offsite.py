@@ -6,39 +6,52 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from clusterd_crawler.rules import RuleSet
 
-from tests.crawler.crawling import ONE_BY_ONE, REST, at, crawl, publish_rules, sid_rules
+from tests.crawler.crawling import ONE_BY_ONE, REST, at, crawl, publish_rules, sid_rule, sid_rules
 from tests.crawler.outage import Server
 from tests.crawler.site import Site
 
-ELSEWHERE = {"allowed": ["elsewhere.test"]}
+HOME = {"allowed": ["127.0.0.1"]}
 
 
-def allowed(site: Site) -> dict[str, Any]:
-    return {"allowed": [site.host.partition(":")[0]]}
+def elsewhere(site: Site, path: str, *, allowed: bool = False) -> dict[str, Any]:
+    """Return the step for a page of the same site under a name that the spider is to keep off."""
+    meta = {"allow_offsite": True} if allowed else {}
+    return {"url": f"{_elsewhere(site.url)}{path}", "options": {"meta": meta}}
+
+
+def _elsewhere(text: str) -> str:
+    return text.replace("127.0.0.1", "localhost")
+
+
+def its_rules(site: Site) -> RuleSet:
+    host = _elsewhere(site.host)
+    return RuleSet(host, 1, (sid_rule(host),))
 
 
 def test_what_scrapy_drops_is_no_skip(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    """Such links of a mirror's, of a page that is known, were counted as saved, and their errbacks called."""
-    publish_rules(redis_url, prefix, sid_rules(site))
-    links = [f"/page/1?sid={name}" for name in "abc"]
-    forced = {"url": "/page/1?sid=d", "options": {"meta": {"allow_offsite": True}}}
-    steps = ["/", "/page/1", REST, ELSEWHERE, *links, forced, REST, allowed(site), "/page/1?sid=e"]
-    done = crawl(tmp_path, at(site, steps), settings)
-    assert [skip[0] for skip in done.skipped] == [f"{site.url}/page/1?sid=d", f"{site.url}/page/1?sid=e"]
-    assert (done.stat("skipped"), done.stats["offsite/filtered"]) == (2, 3)
+    """Such links, of a page that is known, were counted as saved, and their errbacks called."""
+    publish_rules(redis_url, prefix, its_rules(site))
+    links = [elsewhere(site, f"/page/1?sid={name}") for name in "abc"]
+    allowed = elsewhere(site, "/page/1?sid=d", allowed=True)
+    steps = [site.url, elsewhere(site, "/page/1", allowed=True), REST, *links, allowed]
+    done = crawl(tmp_path, steps, settings, **HOME)
+    assert [skip[0] for skip in done.skipped] == [allowed["url"]]
+    assert (done.stat("skipped"), done.stats["offsite/filtered"]) == (1, 3)
 
 
 def test_no_request_is_rewritten_to_a_link_that_scrapy_dropped(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    """What is rewritten is sent with ``dont_filter``: the other host was crawled though the spider was to keep off."""
-    publish_rules(redis_url, prefix, sid_rules(site))
+    """What is rewritten is sent with ``dont_filter``: a host was crawled that the spider was to keep off."""
+    publish_rules(redis_url, prefix, its_rules(site))
     one = settings | ONE_BY_ONE | {"CLUSTERD_REWRITE": True}
-    done = crawl(tmp_path, at(site, ["/", REST, ELSEWHERE, "/page/1", allowed(site), "/page/1?sid=a"]), one)
-    assert done.paths() == ["/", "/page/1?sid=a"]
+    first, copy = (elsewhere(site, path, allowed=True) for path in ("/page/2", "/page/1?sid=a"))
+    done = crawl(tmp_path, [first, REST, elsewhere(site, "/page/1"), copy], one, **HOME)
+    assert done.paths() == ["/page/2", "/page/1?sid=a"]
     assert done.stat("rewritten") == 0
 
 
@@ -49,8 +62,8 @@ def test_hosts_that_are_not_crawled_are_not_asked_for(
     with server.running():
         publish_rules(server.url, prefix, sid_rules(site))
         out = [f"http://h{number}.test/" for number in range(5)]
-        steps = [*at(site, ["/", REST, allowed(site)]), *out]
-        done = crawl(tmp_path, steps, settings | {"CLUSTERD_REDIS": server.url})
+        steps = [*at(site, ["/", REST]), *out]
+        done = crawl(tmp_path, steps, settings | {"CLUSTERD_REDIS": server.url}, **HOME)
         with redis.Redis.from_url(server.url) as client:
             asked = client.info("commandstats")["cmdstat_hmget"]["calls"]
     assert done.stats["offsite/filtered"] == 5

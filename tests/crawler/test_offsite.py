@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import redis
+from clusterd_crawler.rules import RuleSet
 
-from tests.crawler.crawling import ONE_BY_ONE, REST, at, crawl, publish_rules, sid_rules
+from tests.crawler.crawling import ONE_BY_ONE, REST, SELDOM, at, crawl, publish_rules, sid_rules
 from tests.crawler.outage import Server
 from tests.crawler.site import Site
 
@@ -29,6 +31,19 @@ def test_what_scrapy_drops_is_no_skip(
     done = crawl(tmp_path, at(site, steps), settings)
     assert [skip[0] for skip in done.skipped] == [f"{site.url}/page/1?sid=d", f"{site.url}/page/1?sid=e"]
     assert (done.stat("skipped"), done.stats["offsite/filtered"]) == (2, 3)
+
+
+def test_what_scrapy_drops_is_no_trial(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """As many skips rest on a rule as trials of it allow: those of such links were counted, and are never fetched."""
+    (rule,) = sid_rules(site).rules
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (replace(rule, lower_bound=0.5),)))  # of 2.7 trials
+    out, links = ([f"/page/1?sid={side}{number}" for number in range(8)] for side in ("out", "in"))
+    steps = ["/", "/page/1", REST, ELSEWHERE, *out, *out, REST, allowed(site), *links]
+    done = crawl(tmp_path, at(site, steps), settings | SELDOM)
+    assert done.stats["offsite/filtered"] == 16
+    assert (done.stat("skipped"), done.stat("explored")) == (8, 0)
 
 
 def test_no_request_is_rewritten_to_a_link_that_scrapy_dropped(

@@ -130,7 +130,7 @@ class Handing:
     def _answer(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
         """Send the verdicts that crawls wait for."""
         at = now_ms()
-        identity = self._services.config.rule_identity
+        identity = self._services.rule_identity
         for sketch, outcome in zip(batch.sketches, outcomes, strict=True):
             if sketch.wants_verdict:
                 told = verdict(sketch.crawl, outcome, nearly=is_nearly_its_match(outcome, identity))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
 
 from clusterd_consumer.insisting import Insist, once
 from clusterd_consumer.redis_connection import Client, connect, greet, refuse_eviction, translated
@@ -112,7 +112,7 @@ class Services:
         from clusterd.learning.rulebook.service import RuleService
 
         publisher = self.publisher
-        identity = self._rule_identity()
+        identity = self.rule_identity
         rules = RuleService(
             RuleBook(self.redis, self.config.redis_prefix, insist=self.asking, transit=self._transit),
             publisher.publish,
@@ -123,16 +123,18 @@ class Services:
         self._stack.callback(rules.close)
         return rules
 
-    def _rule_identity(self) -> Identity:
+    @cached_property
+    def rule_identity(self) -> Identity:
         """Return by what pages are the same in learning rules: where nothing is said here, as daemons were told last.
 
-        Else a command that works off what a daemon has left would judge it otherwise, and teach other rules.
+        Else a command that works off what a daemon has left would judge it otherwise, and teach other rules. What a
+        command is told holds for itself alone.
         """
         said, default = self.config.rule_identity, Config().rule_identity
         store, key = cast(Any, self.redis), f"{self.config.redis_prefix}rb:identity"
         kept = (self.asking(translated()(partial(store.get, key))) or default.encode()).decode()
-        if self._guest and said == default:
-            return cast(Identity, kept)
+        if self._guest:
+            return cast(Identity, kept if said == default and kept in get_args(Identity) else said)
         if said != kept:
             with suppress(Unreachable), translated():  # a full store answers questions all the same
                 store.set(key, said)

@@ -88,6 +88,7 @@ def test_the_topics_script_runs_from_the_command_line(kafka_bootstrap: str, pref
     [
         (("--partitions", "0"), "0 is not accepted; it takes a whole number, 1 or more"),
         (("--partitions", "-1"), "-1 is not accepted; it takes a whole number, 1 or more"),
+        (("--partitions", "1.5"), "1.5 is not accepted; it takes a whole number, 1 or more"),
         (("--replication", "0"), "0 is not accepted; it takes a whole number, 1 or more"),
         (("--prefix", "a b"), "'a b' is not accepted; it takes letters, digits, . _ and -, 200 at most"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from struct import iter_unpack
 
 import pytest
 from clusterd.clusters.memory.index import MemoryIndex
@@ -15,6 +16,8 @@ from tests.contract.index_world import expected, page, partition, settled
 from tests.contract.test_index_homes import SHARDS
 
 URL = "http://h.example/often"
+#: Bytes of a superseded version (`OLD` in lua/records.lua).
+SUPERSEDED = 34
 
 
 def calls_of(client: Client, *names: str) -> int:
@@ -103,6 +106,9 @@ def test_a_long_history_is_forgotten_without_being_written_anew_in_each_call(red
     assert next(stopped) == 64
     stopped.close()  # whoever died at it is followed by another
     assert index.versions_of([URL])[0] == [one for one in versions if one.fetched_at > 964]
+    with connect(redis_url) as client:  # be that a daemon of an earlier version, which goes by the times that it finds
+        listed = client.get(f"{prefix}{{0}}:o:1")
+        assert min(int.from_bytes(time, "big") for (time,) in iter_unpack(f"<4x6s{SUPERSEDED - 10}x", listed)) > 964
     index.expire(1800)
     settled(index)
     assert [one.fetched_at for one in index.versions_of([URL])[0]] == [2000]

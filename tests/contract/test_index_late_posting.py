@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import connect
@@ -59,4 +61,51 @@ def test_what_is_posted_after_it_was_dismissed_is_withdrawn(
     assert sketches(redis_url, f"{prefix}used:") == sketches(redis_url, f"{prefix}fresh:") > 0
     assert index.counts()["contents"] == 2
     for one in (index, other, fresh):
+        one.close()
+
+
+@pytest.mark.parametrize("homes", [1, SHARDS])
+@pytest.mark.parametrize("forgotten", [False, True])
+@pytest.mark.parametrize("old", [False, True], ids=["a-page", "an-old-version"])
+@pytest.mark.parametrize("name", ["MGET", "withdraw", "dismiss"])
+def test_what_is_posted_between_the_steps_of_who_dismisses_it_is_withdrawn(
+    redis_url: str, prefix: str, name: str, old: bool, forgotten: bool, homes: int
+) -> None:
+    """It has left the lists already, and is in the graph still."""
+    first, in_hand, changed = page(A, 5 if old else 1, range(100)), page(A, 4, range(300, 400)), page(A, 6, range(99))
+    beside, used = page(B, 1, range(340, 440)), f"{prefix}used:"
+    started, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        started.set()
+        assert go_on.wait(30)
+
+    def let_it_post() -> None:
+        go_on.set()
+        thread.join(30)
+        assert not thread.is_alive()
+
+    other = RedisIndex(redis_url, used, shards=homes)
+    slow = RedisIndex(redis_url, used, shards=homes, calls=lambda client: Interrupted(client, "post", 1, wait))
+    settler = RedisIndex(redis_url, used, shards=homes, calls=lambda client: Interrupted(client, name, 1, let_it_post))
+    other.apply([first])
+    thread = threading.Thread(target=lambda: [slow.apply([in_hand], {}), slow.apply([beside])])
+    thread.start()
+    assert started.wait(30)
+    other.apply([in_hand])
+    other.apply([changed])
+    if forgotten:
+        other.expire(6)
+    settled(settler)
+    let_it_post()  # where that moment has not come
+    slow.apply([changed])
+    settled(other)
+    other.expire(6)
+    settled(other)
+    fresh = RedisIndex(redis_url, f"{prefix}fresh:", shards=homes)
+    fresh.apply([beside, changed])
+    assert partition(slow) == partition(fresh) == expected([first, in_hand, beside, changed])
+    assert entries(redis_url, used) == entries(redis_url, f"{prefix}fresh:") > 0
+    assert sketches(redis_url, used) == sketches(redis_url, f"{prefix}fresh:") > 0
+    for one in (slow, other, settler, fresh):
         one.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import redis
 from clusterd_crawler.rules import RuleSet
 
-from tests.crawler.crawling import ONE_BY_ONE, REST, at, crawl, publish_rules, sid_rule, sid_rules
+from tests.crawler.crawling import ONE_BY_ONE, REST, SELDOM, at, crawl, publish_rules, sid_rule, sid_rules
 from tests.crawler.outage import Server
 from tests.crawler.site import Site
 
@@ -41,6 +42,20 @@ def test_what_scrapy_drops_is_no_skip(
     done = crawl(tmp_path, steps, settings, **HOME)
     assert [skip[0] for skip in done.skipped] == [allowed["url"]]
     assert (done.stat("skipped"), done.stats["offsite/filtered"]) == (1, 3)
+
+
+def test_what_scrapy_drops_is_no_trial(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """As many skips rest on a rule as trials of it allow: those of such links were counted, and are never fetched."""
+    known = replace(its_rules(site).rules[0], lower_bound=0.5)  # as of 2.7 trials
+    publish_rules(redis_url, prefix, RuleSet(known.host, 1, (known,)))
+    out = [elsewhere(site, f"/page/1?sid=out{number}") for number in range(8)]
+    links = [elsewhere(site, f"/page/1?sid=in{number}", allowed=True) for number in range(8)]
+    steps = [site.url, elsewhere(site, "/page/1", allowed=True), REST, *out, *out, REST, *links]
+    done = crawl(tmp_path, steps, settings | SELDOM, **HOME)
+    assert done.stats["offsite/filtered"] == 16
+    assert (done.stat("skipped"), done.stat("explored")) == (8, 0)
 
 
 def test_no_request_is_rewritten_to_a_link_that_scrapy_dropped(

@@ -164,7 +164,7 @@ def test_who_does_not_name_the_daemons_log_has_them_tell_of_rules_and_brings_no_
             url = f"http://h.example/{number}"
             assert clusterd("unskip", url, folder=tmp_path, **environment).returncode == 0
             until(lambda: book.announced("h.example") == book.version("h.example"), say=group.said)
-        until(lambda: not services.handed_over.hosts(), say=group.said)
+        until(lambda: not services.handed_over.waiting(), say=group.said)
         told = [json.loads(rules) for rules in rule_sets(services) if rules]
     assert [len(rules["unskip"]) for rules in told] == [1, 2, 3]
 

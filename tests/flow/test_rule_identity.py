@@ -193,6 +193,11 @@ def test_a_command_that_names_none_goes_on_by_the_daemons_identity(redis_url: st
         assert bring(command, range(40, 80), 2_000) == {"words"}
         pages = [page for page in command.rulebook.pages("files.example") if "/60/" in page.url]
         assert (len(pages), len({page.content for page in pages})) == (6, 1)
+    with Services(replace(store, rule_identity="unnumbered")) as command:  # for this time alone
+        assert command.rulebook
+    with Services(store) as command:
+        assert command.rulebook
+        assert command.redis.get(f"{prefix}rb:identity") == b"words"
     with Services(store, guest=False) as daemon:  # a daemon without the setting is one by texts
         assert daemon.rulebook
     with Services(store) as command:

@@ -122,9 +122,9 @@ def _led(topic: Mapping[str, Any] | None) -> bool:
 
 
 def _count(text: str) -> int:
-    if (count := int(text)) < 1:
+    if not (text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"{text} is not accepted; it takes a whole number, 1 or more")
-    return count
+    return int(text)
 
 
 def _beginning(text: str) -> str:

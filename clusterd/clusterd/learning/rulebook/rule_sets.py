@@ -31,10 +31,10 @@ class RuleSets:
     def __init__(self, book: RuleBook, publish: Publish, flush: Callable[[], None]) -> None:
         """Take where rules are kept and told; ``flush`` returns when what was published has arrived, or raises."""
         self._book, self._publish, self._flush = book, publish, flush
-        self._hand_over: Callable[[str], None] | None = None
+        self._hand_over: Callable[[RuleSet], None] | None = None
 
-    def leave_to_others(self, hand_over: Callable[[str], None]) -> None:
-        """Announce nothing from now on: ``hand_over`` is called with the host of each set for others to announce."""
+    def leave_to_others(self, hand_over: Callable[[RuleSet], None]) -> None:
+        """Announce nothing from now on: ``hand_over`` is called with each set for others to announce."""
         self._hand_over = hand_over
 
     def change(self, host: str, change: Callable[[HostRules], HostRules]) -> HostRules:
@@ -56,7 +56,7 @@ class RuleSets:
         """
         if self._hand_over is not None:
             self._book.offer(rules)
-            self._hand_over(rules.host)
+            self._hand_over(rules)
             return
         later: RuleSet | None = rules
         while later is not None:
@@ -69,10 +69,6 @@ class RuleSets:
         log.info("rules of %s: version %d, %d in force", rules.host, rules.version, len(rules.rules))
 
     def announce_again(self, host: str, version: int) -> None:
-        """Announce a set of this version that was saved by a worker that died before it could say so."""
+        """Announce a set of this version that was saved by somebody who died before he could say so, or cannot."""
         if version and version > self._book.announced(host):
             self.announce(self._book.load(host).rules)
-
-    def announce_unsaid(self, host: str) -> None:
-        """Announce a host's set where its version has not been."""
-        self.announce_again(host, self._book.version(host))

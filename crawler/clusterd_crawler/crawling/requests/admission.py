@@ -94,18 +94,16 @@ class Admission:
         """Raise `SkippedDuplicate` where the content is known; ``filtered``: the duplicate filter has let it pass."""
         if self._rewriting is None and not self._decisions.decides:
             return
+        if not filtered and self._is_offsite(request):  # before it is decided: that counts skips and trials
+            return
         url = request.url.partition("#")[0]
         if self._rewriting is not None and not filtered:
-            if self._is_offsite(request):
-                return
             self._rewriting.linked(url)
         if url in self.explored:
             self.explored.go_on()
             return
         skip = self._decide(url, self._purposes.noted(request), again=url in self._skipped)
-        if skip is None or (not filtered and self._is_offsite(request)):
-            return
-        if self.explores(url, skip) if filtered else self._tries(request, skip):
+        if skip is None or (self.explores(url, skip) if filtered else self._tries(request, skip)):
             return
         skipped = SkippedDuplicate(skip.rule, skip.key, skip.known_url)
         kept = KeptOut(skip.rule, request, filtered)

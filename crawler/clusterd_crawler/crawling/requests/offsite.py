@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def dropped_as_offsite(crawler: Crawler) -> Callable[[Request], bool]:
     """Return what tells whether Scrapy drops a request for where it leads; for a crawler whose engine has been made.
 
-    Some 2 µs a request, so it is asked last.
+    Some 2 µs a request.
     """
     middleware = crawler.get_downloader_middleware(OffsiteMiddleware)
     spider = crawler.spider

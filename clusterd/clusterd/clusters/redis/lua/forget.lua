@@ -11,7 +11,7 @@ define('forget', function(ARGV)
   open(TEXTS)
   open(SKETCHES)
   local gone, looks, offset = 0, tonumber(ARGV[2]), tonumber(ARGV[3])
-  local late, NOTHING = BASE .. ':late', rep('\0', OLD_SIZE)
+  local late, NOTHING = BASE .. ':late', rep('\255', 10) .. rep('\0', OLD_SIZE - 10)
   for _ = 1, math.min(looks, call('LLEN', late)) do
     local content = call('LPOP', late)
     if is_awaited(content, tonumber(ARGV[5]), tonumber(ARGV[6])) then
@@ -35,15 +35,17 @@ define('forget', function(ARGV)
     free_content(content)
   end
 
-  -- The versions of a list that are not forgotten: a node is no zero, so the first byte that is none is of one.
+  -- The versions of a list that are not forgotten. Those that are mostly lie side by side.
   local function living(bytes)
-    local parts, at = {}, find(bytes, '[^%z]')
-    while at do
-      local from = at - (at - 1) % OLD_SIZE
-      local stop = from
-      while stop < #bytes and u4(bytes, stop) ~= 0 do stop = stop + OLD_SIZE end
-      parts[#parts + 1] = sub(bytes, from, stop - 1)
-      at = find(bytes, '[^%z]', stop)
+    local parts, at, many = {}, 1, rep(NOTHING, 64)
+    while at < #bytes do
+      if u4(bytes, at) ~= GONE then
+        local from = at
+        while at < #bytes and u4(bytes, at) ~= GONE do at = at + OLD_SIZE end
+        parts[#parts + 1] = sub(bytes, from, at - 1)
+      else
+        at = at + (sub(bytes, at, at + #many - 1) == many and #many or OLD_SIZE)
+      end
     end
     return concat(parts)
   end
@@ -58,30 +60,30 @@ define('forget', function(ARGV)
   end
 
   -- Look at the next versions of a URL; returns the offset of the next, nil where there is none. What is forgotten is
-  -- overwritten with zeros, and taken out at the end of the list: else a long one would be written anew by each of the calls
-  -- that go through it. An offset is one more than a multiple where zeros lie before it.
+  -- overwritten, and taken out at the end of the list: else a long one would be written anew by each of the calls that go
+  -- through it. An offset is one more than a multiple where such lie before it.
   local function look(u)
-    local key, parts, changed, zeros = BASE .. ':o:' .. u, {}, false, offset % OLD_SIZE
-    local from = offset - zeros
+    local key, parts, changed, some = BASE .. ':o:' .. u, {}, false, offset % OLD_SIZE
+    local from = offset - some
     local bytes = call('GETRANGE', key, from, from + looks * OLD_SIZE - 1)
     for place = 1, #bytes, OLD_SIZE do
       local node = u4(bytes, place)
-      local goes = node ~= 0 and precedes(sub(bytes, place + 4, place + 9), ARGV[1])
+      local goes = node ~= GONE and precedes(sub(bytes, place + 4, place + 9), ARGV[1])
       if goes then
         release(node)
         gone, changed = gone + 1, true
       end
-      if goes or node == 0 then zeros = 1 end
+      if goes or node == GONE then some = 1 end
       parts[#parts + 1] = goes and NOTHING or sub(bytes, place, place + OLD_SIZE - 1)
     end
     looks = looks - #bytes / OLD_SIZE
     if looks > 0 then
-      local before = zeros == 1 and from > 0 and call('GETRANGE', key, 0, from - 1) or ''
-      if zeros == 1 then keep(u, key, living(before .. concat(parts))) end
+      local before = some == 1 and from > 0 and call('GETRANGE', key, 0, from - 1) or ''
+      if some == 1 then keep(u, key, living(before .. concat(parts))) end
       return nil
     end
     if changed then call('SETRANGE', key, from, concat(parts)) end
-    return from + #bytes + zeros
+    return from + #bytes + some
   end
 
   local done, rest = 0, 0

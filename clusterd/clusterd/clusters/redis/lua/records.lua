@@ -3,7 +3,7 @@
 --   BASE:n:<id / 146>   node: a text, and in the node that represents a content also the content (NODES below)
 --   BASE:n:<id / 146>:left   in its stead, where most of the block was freed (settling.lua): hash, place in it → node
 --   BASE:v:<id / 133>   the current version of a URL (PAGES below)
---   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below); zeros: forgotten (forget.lua)
+--   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
 --   BASE:s:<id / 12>    URLs (strings.lua)
 --   BASE:c, BASE:u, BASE:t   tables (tables.lua)
 --   BASE:i              counters (counters.lua);  BASE:m   what the store was begun as (founding.py)
@@ -145,6 +145,9 @@ local NODE, NEXT, PREV, AT, UHASH, CONTENT, BAG, CRAWL, SWEEP, STATUS = 1, 2, 3,
 -- OLD. Node, fetch time, bytes, words, crawl, sweep, status.
 local OLD = '<I4c6c8c8I3I3I2'
 local OLD_SIZE = struct.size(OLD)
+-- Node of one that was forgotten, until the list is written anew (forget.lua). Its time is the latest that there is: whoever
+-- forgets by an earlier version of clusterd leaves it alone.
+local GONE = 4294967295
 
 local function has(record, flag)
   return record[FLAGS] % (2 * flag) >= flag

@@ -153,14 +153,16 @@ local keep_late
 do
   -- Versions of which a list is read whole.
   local FEW = 64
+  -- Time of one that was forgotten: those are the oldest.
+  local FORGOTTEN = rep('\255', 6)
 
-  -- The node of a version among some that were superseded, nil where it is not there. (Node 0 is forgotten: forget.lua.)
+  -- The node of a version among some that were superseded, nil where it is not there.
   local function node_in(bytes, v)
     local at = find(bytes, v.at, 1, true)
     while at do
       if at % OLD_SIZE == 5 then
         local node = u4(bytes, at - 4)
-        if node ~= 0 and order(v.at, node) == v.order then return node end
+        if node ~= GONE and order(v.at, node) == v.order then return node end
       end
       at = find(bytes, v.at, at + 1, true)
     end
@@ -175,7 +177,7 @@ do
       while low < high do
         local middle = floor((low + high) / 2)
         local at = call('GETRANGE', key, whole(middle * OLD_SIZE + 4), whole(middle * OLD_SIZE + 9))
-        if precedes(at, v.at) then low = middle + 1 else high = middle end
+        if at == FORGOTTEN or precedes(at, v.at) then low = middle + 1 else high = middle end
       end
       local node = node_in(call('GETRANGE', key, whole(low * OLD_SIZE), whole((low + FEW) * OLD_SIZE - 1)), v)
       if node then return node end

@@ -29,12 +29,13 @@ local function is_as(packed)
   return u4(packed, 1) == tonumber(call('GET', BASE .. ':back') or 0) and is_known()
 end
 
--- Let what was posted after it had been dismissed be withdrawn: several had it in hand, and one was late.
+-- Let what was posted after it had been dismissed be withdrawn: several had it in hand, and one was late. (One that departed
+-- and waits for that may have been withdrawn already: dismissing.py.)
 local function withdraw_again(numbers)
   for at = 1, #numbers do
     local id = numbers[at]
     local n = get(NODES, id)
-    local profile = n[REP] ~= id and 255 or has(n, DISMISSED) and n[PROFILE]
+    local profile = n[REP] ~= id and 255 or has(n, DEPARTED) and n[PROFILE]
     if profile then call('RPUSH', BASE .. ':g', format('%.0f', id * 256 + profile)) end
   end
 end

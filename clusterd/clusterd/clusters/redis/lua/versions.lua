@@ -23,7 +23,7 @@ define('versions', function(ARGV)
   local function is_one(page, old)
     for place = 1, #old, OLD_SIZE do
       local node = u4(old, place)
-      if node ~= 0 and node ~= page[NODE] and text_of(get(NODES, node)) ~= text_of(get(NODES, page[NODE])) then return false end
+      if node ~= GONE and node ~= page[NODE] and text_of(get(NODES, node)) ~= text_of(get(NODES, page[NODE])) then return false end
     end
     return true
   end
@@ -36,7 +36,7 @@ define('versions', function(ARGV)
       local old = call('GET', BASE .. ':o:' .. u) or ''
       if not (revised and is_one(page, old)) then
         for place = 1, #old, OLD_SIZE do
-          if u4(old, place) ~= 0 then add(out, unpack4(OLD, old, place)) end  -- (0: forgotten, forget.lua)
+          if u4(old, place) ~= GONE then add(out, unpack4(OLD, old, place)) end
         end
         add(out, page[NODE], page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS])
         reply[#reply + 1] = url_of(u)

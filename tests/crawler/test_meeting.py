@@ -24,16 +24,11 @@ class SlowSubscriber:
         self.handed_on += hosts
 
 
-def at_home(request: Request) -> bool:
-    """Whether a request leads out of the spider's domains: none here does."""
-    return False
-
-
 def test_what_there_is_of_a_host_that_was_met_just_now_is_waited_for() -> None:
     subscriber = SlowSubscriber()
 
     async def scenario() -> list[str]:
-        meeting = Meeting(EventLoop(), cast(Any, subscriber), at_home)
+        meeting = Meeting(EventLoop(), cast(Any, subscriber))
         meeting.meet(Request("http://a.test/queued"))
         waiting = asyncio.ensure_future(meeting.met(Request("http://a.test/kept")))
         await asyncio.sleep(0.1)
@@ -51,7 +46,7 @@ def test_what_is_asked_in_vain_takes_no_thread_from_others() -> None:
     hosts = [f"h{number}.test" for number in range(100)]
 
     async def scenario() -> None:
-        meeting = Meeting(EventLoop(), cast(Any, subscriber), at_home)
+        meeting = Meeting(EventLoop(), cast(Any, subscriber))
         for host in hosts:
             meeting.meet(Request(f"http://{host}/"))
         await asyncio.sleep(0.1)
@@ -69,7 +64,7 @@ def test_at_the_end_of_the_crawl_nobody_waits() -> None:
     subscriber = SlowSubscriber()
 
     async def scenario() -> None:
-        meeting = Meeting(EventLoop(), cast(Any, subscriber), at_home)
+        meeting = Meeting(EventLoop(), cast(Any, subscriber))
         waiting = asyncio.ensure_future(meeting.met(Request("http://a.test/")))
         await asyncio.sleep(0.1)
         meeting.close()

@@ -104,7 +104,7 @@ class Crawl:
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
         self.unread = Unread(self._know, self._decisions.differs, self._reporter, settings.verdict_timeout)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
-        self._is_offsite = is_offsite = dropped_as_offsite(crawler)
+        self._is_offsite = dropped_as_offsite(crawler)
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS"), self._places.holds)
         self._admission = admission = Admission(
             crawler,
@@ -115,7 +115,6 @@ class Crawl:
             self._note_skip,
             self._keep,
             settings.explore,
-            is_offsite,
         )
         self._explored = admission.explored
         self._changes = RuleChanges(
@@ -154,7 +153,7 @@ class Crawl:
             OthersPages(self._wanted),
             self._decisions.learn_of,
         )
-        self._meeting = Meeting(self._loop, self._subscriber, self._is_offsite)
+        self._meeting = Meeting(self._loop, self._subscriber)
         if self._verdicts.prompt:
             await run_in_thread(self._subscriber.connected.wait, START_SECONDS)
         if self._wanted.any and self._settings.skip:
@@ -232,6 +231,8 @@ class Crawl:
     def consider(self, request: Request, filtered: bool) -> None:
         """Raise `SkippedDuplicate` where the content is known; ``filtered``: the duplicate filter has let it pass."""
         if not self._settings.skip or not self._admission.may_be_skipped(request):
+            return
+        if not filtered and self._is_offsite(request):  # before it is decided, which counts skips and trials
             return
         assert self._meeting is not None
         self._meeting.meet(request)

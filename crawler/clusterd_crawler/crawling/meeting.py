@@ -8,7 +8,7 @@ to be written to the disk, and from the look-up of addresses.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Final
 
 from scrapy import Request
@@ -29,11 +29,9 @@ LOOK_SECONDS: Final = 0.02
 class Meeting:
     """For the loop's thread."""
 
-    def __init__(self, loop: EventLoop, subscriber: Subscriber, is_offsite: Callable[[Request], bool]) -> None:
-        """``is_offsite``: whether Scrapy drops a request; hosts of such are not met."""
+    def __init__(self, loop: EventLoop, subscriber: Subscriber) -> None:
         self._loop = loop
         self._subscriber = subscriber
-        self._is_offsite = is_offsite
         self._worker = Worker(loop, "clusterd-meeting")
         self._met: set[str] = set()
         #: Hosts whose rules are being asked for; of those that wait for it a URL each.
@@ -44,7 +42,7 @@ class Meeting:
     def meet(self, request: Request) -> None:
         """Meet a request's host, soon."""
         netloc = urlparse_cached(request).netloc
-        if netloc not in self._met and not self._closed and not self._is_offsite(request):
+        if netloc not in self._met and not self._closed:
             self._met.add(netloc)
             self._asking.add(netloc)
             self._waiting[netloc] = request.url

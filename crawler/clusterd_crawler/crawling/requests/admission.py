@@ -59,12 +59,10 @@ class Admission:
         note_skip: Callable[[str, Skip, KeptOut], None],
         keep: Callable[[KeptOut], None],
         explore: float,
-        is_offsite: Callable[[Request], bool],
     ) -> None:
         """``note_skip`` is called with the URL of each request that is skipped, once; ``keep`` with another of it.
 
-        ``explore``: the share of what is sent that goes before the rest to try rules; ``is_offsite``: whether Scrapy
-        drops a request that is being scheduled, whatever is said here.
+        ``explore``: the share of what is sent that goes before the rest to try rules.
         """
         assert crawler.stats is not None
         self._crawler = crawler
@@ -76,7 +74,6 @@ class Admission:
         self._note_skip = note_skip
         self._keep = keep
         self._explore = explore
-        self._is_offsite = is_offsite
         #: Requests that were about to be sent, and trials that were queued before others.
         self._begun = self._sooner = 0
         #: Whether all of the former had ``dont_filter``.
@@ -93,8 +90,6 @@ class Admission:
     def consider(self, request: Request, filtered: bool) -> None:
         """Raise `SkippedDuplicate` where the content is known; ``filtered``: the duplicate filter has let it pass."""
         if self._rewriting is None and not self._decisions.decides:
-            return
-        if not filtered and self._is_offsite(request):  # before it is decided: that counts skips and trials
             return
         url = request.url.partition("#")[0]
         if self._rewriting is not None and not filtered:

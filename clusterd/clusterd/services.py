@@ -136,7 +136,7 @@ class Services:
         if self._guest:
             return cast(Identity, kept if said == default and kept in get_args(Identity) else said)
         if said != kept:
-            with suppress(Unreachable), translated():  # a full store answers questions all the same
+            with suppress(Unreachable), translated():  # one that is full takes it from the next daemon that starts
                 store.set(key, said)
         return cast(Identity, said)
 
@@ -217,20 +217,17 @@ class Services:
         theirs = {str(report["log"]) for report in self.of_another_log()}
         if not theirs:
             return
-        if self.config.uses_kafka() and theirs != {"redis"}:
-            prefix = max(theirs - {"redis"}).removeprefix("kafka").strip()
-            raise WrongInput(
-                "the daemons of this store take their messages from other topics, and would hear of no page that goes "
-                f"to these: they have CLUSTERD_KAFKA_PREFIX = {prefix!r}"
-            )
-        if self.config.uses_kafka():
-            raise WrongInput(
-                "the daemons of this store take their messages from Redis Streams, and would hear of no page that goes "
-                "to Kafka: leave out --kafka, or CLUSTERD_KAFKA"
-            )
+        on_kafka = max(theirs - {"redis"}, default="")
+        if not self.config.uses_kafka():
+            source, ours, remedy = "Kafka", "elsewhere", "name it, too (--kafka SERVERS, or CLUSTERD_KAFKA)"
+        elif on_kafka:
+            prefix = on_kafka.removeprefix("kafka").strip()
+            source, ours, remedy = "other topics", "to these", f"they have CLUSTERD_KAFKA_PREFIX = {prefix!r}"
+        else:
+            source, ours, remedy = "Redis Streams", "to Kafka", "leave out --kafka, or CLUSTERD_KAFKA"
         raise WrongInput(
-            "the daemons of this store take their messages from Kafka, and would hear of no page that goes elsewhere: "
-            "name it, too (--kafka SERVERS, or CLUSTERD_KAFKA)"
+            f"the daemons of this store take their messages from {source}, and would hear of no page that goes {ours}: "
+            f"{remedy}"
         )
 
     def daemon_alive(self) -> bool:

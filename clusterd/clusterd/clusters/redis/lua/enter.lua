@@ -70,11 +70,11 @@ define('enter', function(ARGV)
   read(numbers)
   for at = 1, #ARGV[2], 19 do
     local page, time, identity, profile = unpack4('<I4c6c8B', ARGV[2], at)
-    local at_ = #texts + 1
-    texts[at_], states[at_] = enter(page, time, identity, profile)
+    local n = #texts + 1
+    texts[n], states[n] = enter(page, time, identity, profile)
   end
-  for at, text in ipairs(texts) do
-    reply[at] = pack('<I4B', text, text ~= 0 and get(TEXTS, text)[LIVE] > 0 and states[at] or 0)
+  for n, text in ipairs(texts) do
+    reply[n] = pack('<I4B', text, text ~= 0 and get(TEXTS, text)[LIVE] > 0 and states[n] or 0)
   end
   flush()
   if entries > (buckets + 4) * LOAD then fit() end

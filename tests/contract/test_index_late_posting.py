@@ -7,6 +7,7 @@ import threading
 import pytest
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import connect
+from clusterd_crawler.sketch import Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
 from tests.contract.test_index_bounds import entries
@@ -22,6 +23,23 @@ def sketches(url: str, prefix: str) -> int:
         return sum(client.strlen(key) for key in client.scan_iter(f"{prefix}*:k:*", count=10_000))
 
 
+def versions(old: bool) -> tuple[Sketch, Sketch, Sketch, Sketch]:
+    """Return what a page showed, what two workers have in hand, a page beside that, and what the page shows at last."""
+    in_hand, changed = page(A, 4, range(300, 400)), page(A, 6, range(99))
+    return page(A, 5 if old else 1, range(100)), in_hand, page(B, 1, range(340, 440)), changed
+
+
+def check_that_nothing_is_left(url: str, prefix: str, homes: int, index: RedisIndex, old: bool) -> None:
+    """Compare the store with one that has seen nothing but what is there at last."""
+    first, in_hand, beside, changed = versions(old)
+    fresh = RedisIndex(url, f"{prefix}fresh:", shards=homes)
+    fresh.apply([beside, changed])
+    assert partition(index) == partition(fresh) == expected([first, in_hand, beside, changed])
+    assert entries(url, f"{prefix}used:") == entries(url, f"{prefix}fresh:") > 0
+    assert sketches(url, f"{prefix}used:") == sketches(url, f"{prefix}fresh:") > 0
+    fresh.close()
+
+
 @pytest.mark.parametrize("homes", [1, SHARDS])
 @pytest.mark.parametrize("old", [False, True], ids=["a-page", "an-old-version"])
 @pytest.mark.parametrize(
@@ -31,8 +49,7 @@ def sketches(url: str, prefix: str) -> int:
 def test_what_is_posted_after_it_was_dismissed_is_withdrawn(
     redis_url: str, prefix: str, name: str, forgotten: bool, old: bool, homes: int
 ) -> None:
-    first, in_hand, changed = page(A, 5 if old else 1, range(100)), page(A, 4, range(300, 400)), page(A, 6, range(99))
-    beside = page(B, 1, range(340, 440))
+    first, in_hand, beside, changed = versions(old)
     other = RedisIndex(redis_url, f"{prefix}used:", shards=homes)
     other.apply([first])
 
@@ -54,13 +71,9 @@ def test_what_is_posted_after_it_was_dismissed_is_withdrawn(
         settled(one)
     other.expire(6)
     settled(other)
-    fresh = RedisIndex(redis_url, f"{prefix}fresh:", shards=homes)
-    fresh.apply([beside, changed])
-    assert partition(index) == partition(fresh) == expected([first, in_hand, beside, changed])
-    assert entries(redis_url, f"{prefix}used:") == entries(redis_url, f"{prefix}fresh:") > 0
-    assert sketches(redis_url, f"{prefix}used:") == sketches(redis_url, f"{prefix}fresh:") > 0
+    check_that_nothing_is_left(redis_url, prefix, homes, index, old)
     assert index.counts()["contents"] == 2
-    for one in (index, other, fresh):
+    for one in (index, other):
         one.close()
 
 
@@ -72,8 +85,8 @@ def test_what_is_posted_between_the_steps_of_who_dismisses_it_is_withdrawn(
     redis_url: str, prefix: str, name: str, old: bool, forgotten: bool, homes: int
 ) -> None:
     """It has left the lists already, and is in the graph still."""
-    first, in_hand, changed = page(A, 5 if old else 1, range(100)), page(A, 4, range(300, 400)), page(A, 6, range(99))
-    beside, used = page(B, 1, range(340, 440)), f"{prefix}used:"
+    first, in_hand, beside, changed = versions(old)
+    used = f"{prefix}used:"
     started, go_on = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -102,10 +115,6 @@ def test_what_is_posted_between_the_steps_of_who_dismisses_it_is_withdrawn(
     settled(other)
     other.expire(6)
     settled(other)
-    fresh = RedisIndex(redis_url, f"{prefix}fresh:", shards=homes)
-    fresh.apply([beside, changed])
-    assert partition(slow) == partition(fresh) == expected([first, in_hand, beside, changed])
-    assert entries(redis_url, used) == entries(redis_url, f"{prefix}fresh:") > 0
-    assert sketches(redis_url, used) == sketches(redis_url, f"{prefix}fresh:") > 0
-    for one in (slow, other, settler, fresh):
+    check_that_nothing_is_left(redis_url, prefix, homes, slow, old)
+    for one in (slow, other, settler):
         one.close()

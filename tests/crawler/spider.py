@@ -24,8 +24,8 @@ from twisted.python.failure import Failure
 PATIENCE = 60.0
 #: Seconds between two looks whether it has: calls that other threads have asked for have come by then.
 LOOK = 0.05
-#: Seconds between two looks of Scrapy whether the crawl is over, where nothing but a skip has ended: its own are five.
-IDLE = 0.5
+#: Of a job's settings: seconds between two looks of Scrapy what there is to do, beside those when a request is done.
+HEARTBEAT = "HEARTBEAT"
 
 
 class Job(scrapy.Spider):
@@ -194,7 +194,7 @@ def main(path: str) -> None:
     # Of each crawl that is killed the remote control leaves a file in the home; where it can write none, a traceback.
     settings |= {"TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False, **job["settings"]}
     kind = AsyncCrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED") is False else CrawlerProcess
-    ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = IDLE
+    ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = settings.pop(HEARTBEAT, ExecutionEngine._SLOT_HEARTBEAT_INTERVAL)
     process = kind(settings)
     crawler = process.create_crawler(Job)
     process.crawl(crawler, job=job)

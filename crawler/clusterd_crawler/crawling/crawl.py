@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from scrapy import Request, Spider
-from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 
 from clusterd_crawler import signals
@@ -26,6 +25,7 @@ from clusterd_crawler.crawling.counting import Counting
 from clusterd_crawler.crawling.crawl_id import identify
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.crawling.event_loop import EventLoop
+from clusterd_crawler.crawling.idle import HeldOpen
 from clusterd_crawler.crawling.meeting import Meeting
 from clusterd_crawler.crawling.older_scrapy import run_in_thread
 from clusterd_crawler.crawling.pages.download_places import DownloadPlaces
@@ -123,6 +123,7 @@ class Crawl:
         self._rewritten = Rewritten(self._rewriting, self._decisions, self._purposes, self._changes, admission.explores)
         self._meeting: Meeting | None = None
         self._paused = Paused(self._spider, crawler.settings.get("JOBDIR"))
+        self._held_open = HeldOpen(crawler, self._is_held)
         self.redirected = Redirected(crawler, self._decisions, self._reporter, self._explored)
         self._publisher: Publisher | None = None
         self._subscriber: Subscriber | None = None
@@ -218,13 +219,16 @@ class Crawl:
 
         Before it ends it looks once more at some of these.
         """
-        assert self._publisher is not None
         self._changes.all_sent()
         self.unread.all_stand()
         self._changes.look_again(everything=self.unread.broken() | self._decisions.withdrawn())
+        if self._is_held() or self._changes.look_once_more():
+            self._held_open.hold()
+
+    def _is_held(self) -> bool:
+        assert self._publisher is not None
         watching = self._explored.recent(self.unread.revocable) and self._kept and self._publisher.reachable
-        if self._changes.busy or self._paused.busy or watching or self._changes.look_once_more():
-            raise DontCloseSpider
+        return bool(self._changes.busy or self._paused.busy or watching)
 
     # Requests.
 

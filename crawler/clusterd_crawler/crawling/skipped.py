@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from twisted.python.failure import Failure
+
+from clusterd_crawler.crawling.idle import look_now
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -28,4 +30,10 @@ def end_unscheduled(crawler: Crawler, request: Request, skipped: SkippedDuplicat
         return
     scraper = crawler.engine.scraper
     if scraper.slot is not None and scraper.slot.closing is None:
-        scraper.enqueue_scrape(Failure(skipped), request)  # type: ignore[no-untyped-call]
+        ended = scraper.enqueue_scrape(Failure(skipped), request)  # type: ignore[no-untyped-call]
+        ended.addBoth(_look_now, crawler)  # Scrapy does when a request is done that it has sent; this one is not sent
+
+
+def _look_now(result: Any, crawler: Crawler) -> Any:
+    look_now(crawler)
+    return result

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scrapy import Request
 
+from clusterd_crawler.crawling.idle import look_now
+
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
@@ -52,9 +54,7 @@ class DownloadPlaces:
             return
         self._lent += 1
         downloader.total_concurrency += 1
-        slot = getattr(engine, "_slot", None)
-        if slot is not None:
-            slot.nextcall.schedule()  # Scrapy looks for the next request when one is done; this one is not
+        look_now(self._crawler)  # Scrapy does when a request is done; this one is not
         try:
             yield
         finally:

@@ -89,9 +89,10 @@ class Job(scrapy.Spider):
         assert engine._slot is not None
         asked = engine._slot.inprogress or engine._slot.scheduler.has_pending_requests()
         scraped = engine.scraper.slot is None or engine.scraper.slot.is_idle()
-        assert crawl._subscriber is not None
-        assert crawl._meeting is not None
-        told = crawl._subscriber.caught_up.is_set() and not crawl._meeting._asking and not crawl._changes.busy
+        link = crawl._link
+        assert link._subscriber is not None
+        assert link._meeting is not None
+        told = link._subscriber.caught_up.is_set() and not link._meeting._asking and not crawl._changes.busy
         return told and scraped and not asked and not crawl._pages._gathered and not crawl.unread._unseen
 
     def request(self, url: str, callback: str = "parse", errback: str = "fail", **options: Any) -> scrapy.Request:

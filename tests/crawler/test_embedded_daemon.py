@@ -15,7 +15,7 @@ import pytest
 from clusterd_crawler import topics
 from clusterd_crawler.core.compiled import CORE, LACKING
 from clusterd_crawler.crawling import embedded_daemon
-from clusterd_crawler.crawling.crawl import START_SECONDS
+from clusterd_crawler.crawling.daemon_link import START_SECONDS
 from clusterd_crawler.crawling.requests.paused import FILE
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.servers.redis_client import connect, embedded_url

@@ -20,13 +20,11 @@ from clusterd_crawler import signals
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.core import compiled
 from clusterd_crawler.crawling.collector import Frozen
-from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.counting import Counting
 from clusterd_crawler.crawling.crawl_id import identify
-from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
+from clusterd_crawler.crawling.daemon_link import DaemonLink
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.idle import HeldOpen
-from clusterd_crawler.crawling.meeting import Meeting
 from clusterd_crawler.crawling.older_scrapy import run_in_thread
 from clusterd_crawler.crawling.pages.download_places import DownloadPlaces
 from clusterd_crawler.crawling.pages.gathered import Pages
@@ -50,14 +48,10 @@ from clusterd_crawler.crawling.requests.under_way import UnderWay
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.errors import ClusterdError
 from clusterd_crawler.message import SkipReport, may_speak_of
-from clusterd_crawler.publish.publisher import Publisher
-from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.settings import Settings, daemons_own
+from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.skip import Skip
-from clusterd_crawler.subscribe.others_pages import OthersPages
-from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.urls import registrable
 
 if TYPE_CHECKING:
@@ -65,12 +59,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds for the first contact with the embedded store before the spider starts, so that its rules are in use.
-START_SECONDS: Final = 30.0
-#: Seconds for reading what is known of earlier and other crawls before the spider starts, where it is to be used.
-KNOWN_SECONDS: Final = 5.0
-#: Seconds that the publisher gets at the end: where the log answers, and where it does not.
-CLOSE_SECONDS: Final = (15.0, 1.0)
 #: Seconds that the daemon's verdicts on the last pages get at the end, where the log answers.
 HEAR_SECONDS: Final = 0.5
 
@@ -87,14 +75,14 @@ class Crawl:
         self._stats = crawler.stats
         self._settings = settings
         self._loop = EventLoop()
-        self._connections = Connections(settings, project)
         self._attend = attend
-        self._wanted = identify(settings, self._spider.name, crawler.settings.get("JOBDIR"))
-        self.id = self._wanted.crawl
+        wanted = identify(settings, self._spider.name, crawler.settings.get("JOBDIR"))
+        self.id = wanted.crawl
+        self._link = DaemonLink(self._loop, settings, project, wanted)
         self._purposes = Purposes(self._spider, crawler.settings, crawler.engine)
         self._decisions = Decisions(KnownPages.from_settings(settings, self.id), settings.known_limit)
         self.item_files = ItemFiles(crawler.settings, self._decisions.led)
-        self._kept = Kept(self._spider, self._connections.spool, settings.spool_bytes)
+        self._kept = Kept(self._spider, self._link.spool, settings.spool_bytes)
         self._verdicts = Verdicts(settings.verdict_timeout, promise=self._loop.promise)
         self._places = DownloadPlaces(crawler)
         self._near_duplicates = NearDuplicates(
@@ -121,13 +109,9 @@ class Crawl:
             self._loop, self._decisions, self._kept, self._fetch_again, self._announce, admission.decide_again
         )
         self._rewritten = Rewritten(self._rewriting, self._decisions, self._purposes, self._changes, admission.explores)
-        self._meeting: Meeting | None = None
         self._paused = Paused(self._spider, crawler.settings.get("JOBDIR"))
         self._held_open = HeldOpen(crawler, self._is_held)
         self.redirected = Redirected(crawler, self._decisions, self._reporter, self._explored)
-        self._publisher: Publisher | None = None
-        self._subscriber: Subscriber | None = None
-        self._daemon: EmbeddedDaemon | None = None
         self._counting: Counting | None = None
         self._frozen = Frozen()
 
@@ -135,36 +119,16 @@ class Crawl:
         """Start the threads, and the daemon where it is ours; the crawl waits for nobody but an embedded store."""
         if compiled.CORE is None:
             logger.info(compiled.LACKING)
-        spool, limit = self._connections.spool, self._settings.spool_bytes
-        if self._connections.embedded:
-            own = daemons_own(self._crawler.settings)
-            self._daemon = EmbeddedDaemon(self._connections.data, self._settings.redis_prefix, own)
-            self._verdicts.prompt = await run_in_thread(self._daemon.start)
-        name = self._connections.log_name
-        self._publisher = Publisher(self._connections.log(), lambda: Spool(spool, limit, name), self._settings.queue)
-        self._reporter.publisher = self._publisher
+        self._verdicts.prompt = await self._link.start_daemon(self._crawler.settings)
+        self._reporter.publisher = publisher = self._link.publish()
         self._counting = Counting(
-            self._stats, self._settings, self._publisher, self._decisions, self._reporter, self._kept, self._paused
+            self._stats, self._settings, publisher, self._decisions, self._reporter, self._kept, self._paused
         )
-        self._subscriber = Subscriber(
-            self._connections.feed(self._wanted.since(now_ms()) if self._settings.skip else None),
-            lambda rules: self._loop.call(self._take_rules, rules),
-            lambda verdicts: self._loop.call(self._near_duplicates.answered, verdicts),
-            self.id,
-            OthersPages(self._wanted),
-            self._decisions.learn_of,
-        )
-        self._meeting = Meeting(self._loop, self._subscriber)
-        if self._verdicts.prompt:
-            await run_in_thread(self._subscriber.connected.wait, START_SECONDS)
-        if self._wanted.any and self._settings.skip:
-            await run_in_thread(self._subscriber.caught_up.wait, KNOWN_SECONDS)
+        await self._link.listen(self._take_rules, self._near_duplicates.answered, self._decisions.learn_of)
         if self._settings.skip and (self._rewriting is not None or self._decisions.decides):
             self._attend()
         if self._settings.skip and self._paused.there:
-            self._loop.start(
-                self._paused.resume(self._subscriber.connected.is_set, self._meeting.met, self._decide_anew)
-            )
+            self._loop.start(self._paused.resume(self._link.is_connected, self._link.met, self._decide_anew))
         await run_in_thread(registrable, "example.com")  # reads the list of public suffixes: 10 ms
         self._frozen.freeze()
         self._counting.start()
@@ -176,8 +140,8 @@ class Crawl:
         """
         self._frozen.thaw()
         self._paused.stop()
-        ends = (self._end_requests, self._end_pages, self._end_publisher, self._end_listening, self._end_subscriber)
-        for end in (*ends, self._end_daemon):
+        ends = (self._end_requests, self._end_pages, self._link.end_publishing, self._end_answers, self._end_listening)
+        for end in (*ends, self._link.end_daemon):
             await _contained(end)
         await _contained(run_in_thread, self._paused.keep, self._kept)
         await _contained(run_in_thread, self._kept.close)
@@ -193,26 +157,14 @@ class Crawl:
         await self._pages.close()
         self.unread.close()
 
-    async def _end_publisher(self) -> None:
-        if self._publisher is not None:
-            await run_in_thread(self._publisher.close, *CLOSE_SECONDS)
-
-    async def _end_listening(self) -> None:
-        if self._daemon is not None and not await run_in_thread(self._daemon.drain):
-            logger.warning("The daemon has not worked off this crawl yet; the next one goes on with it")
-        if self._publisher is not None and self._publisher.reachable:
+    async def _end_answers(self) -> None:
+        await self._link.drain()
+        if self._link.is_reachable:
             await self._verdicts.answered(HEAR_SECONDS)
 
-    async def _end_subscriber(self) -> None:
-        if self._meeting is not None:
-            self._meeting.close()
-        if self._subscriber is not None:
-            await run_in_thread(self._subscriber.close, 5.0)
+    async def _end_listening(self) -> None:
+        await self._link.end_listening()
         self._near_duplicates.close()
-
-    async def _end_daemon(self) -> None:
-        if self._daemon is not None:
-            await run_in_thread(self._daemon.stop)
 
     def idle(self) -> None:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched.
@@ -226,8 +178,7 @@ class Crawl:
             self._held_open.hold()
 
     def _is_held(self) -> bool:
-        assert self._publisher is not None
-        watching = self._explored.recent(self.unread.revocable) and self._kept and self._publisher.reachable
+        watching = self._explored.recent(self.unread.revocable) and self._kept and self._link.is_reachable
         return bool(self._changes.busy or self._paused.busy or watching)
 
     # Requests.
@@ -238,8 +189,7 @@ class Crawl:
             return
         if not filtered and self._is_offsite(request):  # before it is decided, which counts skips and trials
             return
-        assert self._meeting is not None
-        self._meeting.meet(request)
+        self._link.meet(request)
         self._admission.consider(request, filtered)
 
     def admit(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
@@ -344,8 +294,7 @@ class Crawl:
     def _send_now(self) -> None:
         """Have the daemon get what has been gathered: the crawl goes on when it answers."""
         self._pages.flush()
-        if self._publisher is not None:
-            self._publisher.offer_together(())
+        self._link.send_now()
 
     def _note_page(self, page: Page, seen: Seen) -> None:
         """Note what a page was sketched to."""

@@ -6,6 +6,7 @@ import zlib
 from dataclasses import replace
 
 import pytest
+import redis
 from clusterd.clusters.contract import IDENTICAL, Outcome
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import COMPACT, TEXT, Sketch, sketch_text
@@ -59,4 +60,22 @@ def test_equals_of_other_homes_are_counted_where_no_policy_is_by_resemblance(red
     index.apply(crawl[2:])
     settled(index)
     assert partition(index, (IDENTICAL,)) == expected(crawl, (IDENTICAL,))
+    index.close()
+
+
+def test_a_page_that_leaves_the_first_of_a_content_s_texts_reads_none_of_the_others(
+    redis_url: str, prefix: str
+) -> None:
+    index = RedisIndex(redis_url, prefix, shards=4)
+    first = page("http://h0.example/", 1, range(40))
+
+    def shown(url: str, text: int) -> Sketch:
+        return replace(first, url=url, main=replace(first.main, text=text))
+
+    elsewhere = [shown(f"http://h{host}.example/", 1) for host in range(8)]
+    index.apply([*elsewhere, *(shown(f"http://h0.example/{text}", text) for text in range(1, 1001))])
+    with redis.Redis.from_url(redis_url) as client:
+        before = client.info("stats")["total_net_output_bytes"]
+        index.apply([page("http://h0.example/1", 2, range(1000, 1040))])
+        assert client.info("stats")["total_net_output_bytes"] - before < 20_000  # 25,000 of 1,000 texts; INFO 7,000
     index.close()

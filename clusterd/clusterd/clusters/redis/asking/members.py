@@ -125,7 +125,7 @@ class Members:
     def _of_content(self, home: Home, content: int, most: int) -> list[int]:
         """Return the pages that show a content, ``most`` of them at most."""
         pages: dict[int, None] = {}
-        for text, *_ in TEXT.iter_unpack(home.run(TEXTS, packed_numbers([content]))):
+        for text, *_ in TEXT.iter_unpack(home.run(TEXTS, packed_numbers([content]), 1)):
             if len(pages) < most:
                 _, found = self._walk(home, -1, packed_numbers([text]), most - len(pages)) or (0, [])
                 pages.update(dict.fromkeys(found))
@@ -134,7 +134,7 @@ class Members:
     def _equals(self, home: Home, url: str, node: int) -> tuple[int, dict[int, int]]:
         """Return the name of a cluster of equal texts, and the text in each other home that knows it."""
         (number,) = struct.unpack_from("<I", home.run(VERSIONS, "hash", url_key(url))[1][-VERSION.size :])
-        texts = TEXT.iter_unpack(home.run(TEXTS, packed_numbers([number])))
+        texts = TEXT.iter_unpack(home.run(TEXTS, packed_numbers([number]), 1))
         identity = next(((sketch, profile, text) for one, sketch, profile, text, _ in texts if one == node), None)
         if identity is None:  # it has just changed
             return node, {}

@@ -58,7 +58,7 @@ class ClusterCounts:
         shown: dict[bytes, list[int]] = defaultdict(list)
         twins = [sorted(map(int, members)) for members in self._homes.scan("twins")]
         for one in self._homes.rounds([len(own) for own in twins]):
-            asked = {place: (packed_numbers(twins[place][start:end]),) for place, (start, end) in one.items()}
+            asked = {place: (packed_numbers(twins[place][start:end]), 1) for place, (start, end) in one.items()}
             for reply in self._homes.each(TEXTS, asked).values():
                 for _, sketch, profile, text, live in TEXT.iter_unpack(reply):
                     shown[b"%c%b%b" % (profile, sketch, text)].append(live)

@@ -6,7 +6,7 @@ import weakref
 from typing import ClassVar
 
 import pytest
-from clusterd.queries import elsewhere, moves
+from clusterd.queries import elsewhere, moves, succession, sweep_pages
 from clusterd.queries.nearest import Nearest
 from clusterd.queries.nearness import Match
 from clusterd_crawler.sketch import TEXT
@@ -50,7 +50,7 @@ class Counted(Nearest):
 def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
     Counted.living.clear()
     Counted.most = Counted.made = Counted.reads = 0
-    monkeypatch.setattr(moves, "Nearest", Counted)
+    monkeypatch.setattr(sweep_pages, "Nearest", Counted)
     return Counted
 
 
@@ -60,7 +60,8 @@ def test_no_more_sweeps_are_held_than_are_in_use(
     whole, changed = site.lost(), list(queries.changes(site.index, TEXT))
     assert sum(one.match is not None for one in whole.values()) > 3
     assert any(one.via for one in whole.values())
-    monkeypatch.setattr(moves, "HELD", 0)
+    monkeypatch.setattr(sweep_pages, "HELD", 0)
+    monkeypatch.setattr(succession, "HELD", 0)
     counted.most = counted.made = 0
     counted.living.clear()
     assert site.lost() == whole

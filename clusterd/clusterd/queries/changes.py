@@ -92,7 +92,7 @@ def _between(search: Search, start: str, end: str) -> Changes:
     revised = sorted(url for url in both if before[url].text != after[url].text)
     resemblances: list[float] = []
     for portion in portions(revised):
-        search.read([at[url] for url in portion for at in (before, after)])
+        search.pages.read([at[url] for url in portion for at in (before, after)])
         compared = (_resemblance(search, before[url], after[url]) for url in portion)
         resemblances += [one for one in compared if one is not None]
     targets, vanished = set(), []
@@ -121,7 +121,7 @@ def _between(search: Search, start: str, end: str) -> Changes:
 
 def _resemblance(search: Search, before: Version, after: Version) -> float | None:
     """Return how much of a page stayed; None where nobody knows: of two profiles, or of what was just forgotten."""
-    a, b = search.sketch(before), search.sketch(after)
+    a, b = search.pages.sketch(before), search.pages.sketch(after)
     if a is None or b is None or made_by(a, search.profile) != made_by(b, search.profile):
         return None
     return likeness(a, b, search.profile).resemblance

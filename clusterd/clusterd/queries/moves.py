@@ -1,13 +1,6 @@
 """Where the pages of a host moved from one of its sweeps to a later one (paper, section 6.2: lost & found).
 
-The best match among the pages that could have taken its place in the later sweep. Such a page
-
-- is new: its URL was not in the sweep that last saw the lost page, and it goes back to no other page of that sweep,
-  whatever its URL: to one that it resembles nearly whole, or by half and `GAIN` more than the lost page (it would be
-  that page, which moved as well). Under the lost page's name it may, if it is near the lost page by its text, too; or
-- had the lost page's content already or took it over since: it resembles the lost page nearly whole (r ≥ `TWIN`), or
-  did when that was last seen (a copy, which was edited since), or does `GAIN` more than then (two pages merged into
-  one).
+The best match among the pages that could have taken its place in the later sweep (`succession` says which).
 
 Best match, not a threshold: see `nearest` for the score and why short pages need no profile of their own. "No match"
 is said only where nothing shares more than a phrase and no page stands in its place. The margin is by how much the best
@@ -26,8 +19,8 @@ one of its name that shares nothing: in `/news/2025/1` another text stands than 
 What a later crawl skipped is not lost (`stand_ins`); who asks for it gets the page that was fetched in its place.
 
 Cost: one reading of the sketches of both sweeps, `Nearest.matches` for each lost page and its match, `elsewhere` for
-what that misses. Of the sweeps between, those pages are looked through that are not as in the sweep before. Memory: the
-two sweeps in use, and others up to `HELD` pages together.
+what that misses. Of the sweeps between, those pages are looked through that are not as in the sweep before. Memory: see
+`sweep_pages`.
 """
 
 from __future__ import annotations
@@ -40,21 +33,19 @@ from typing import Final, TypeVar
 
 import numpy as np
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.sketch import Profile, StreamSketch
+from clusterd_crawler.sketch import Profile
 
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.addresses import address_bonus
 from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere, Gone
-from clusterd.queries.likeness import likeness, made_by
-from clusterd.queries.nearest import Nearest, Owners
-from clusterd.queries.nearness import NEAR, Match, Page
+from clusterd.queries.likeness import likeness
+from clusterd.queries.nearest import Owners
+from clusterd.queries.nearness import NEAR, Page
 from clusterd.queries.stand_ins import Skipped
+from clusterd.queries.succession import Succession
+from clusterd.queries.sweep_pages import SweepPages
 from clusterd.queries.timeline import Timeline, timeline
 
-#: How much more a page that was there before must resemble the lost one now, to have taken its content over.
-GAIN: Final = 0.2
-#: Pages that sets of sweeps hold together, and sketches beside them, where two sweeps do not have more.
-HELD: Final = 50_000
 #: Lost pages whose sketches are read at a time, and hosts of which it is asked at a time whether they have rules.
 PORTION: Final = 1000
 #: Lost pages of which it is asked at a time where they are on other hosts, and which are told together.
@@ -105,26 +96,29 @@ class Search:
     skipped: Skipped | None = None
     #: What the index knows of the host, where that was read already.
     known: InitVar[Iterable[Version] | None] = None
-    sweeps: Timeline = field(init=False)
-    #: Sweep → its pages, the one used last at the end.
-    _sets: dict[str, Nearest] = field(default_factory=dict)
-    _texts: dict[int, StreamSketch] = field(default_factory=dict)
-    #: Sweep and URL of a later page → the page of that sweep that it is made from, and how much they resemble.
-    _origins: dict[tuple[str, str], tuple[Page, float] | None] = field(default_factory=dict)
+    pages: SweepPages = field(init=False)
+    _succession: Succession = field(init=False)
     #: Two sweeps → how many pages of the later one are not as in the earlier.
     _news: dict[tuple[str, str], int] = field(default_factory=dict)
     #: The sweep that pages are being followed through → which of its pages are not as in the one before.
     _freshly: dict[str, Owners] = field(default_factory=dict)
 
     def __post_init__(self, known: Iterable[Version] | None) -> None:
-        self.sweeps = timeline(self.host, self.index.pages(self.host) if known is None else known, self.skipped)
+        sweeps = timeline(self.host, self.index.pages(self.host) if known is None else known, self.skipped)
+        self.pages = SweepPages(self.index, self.profile, sweeps)
+        self._succession = Succession(self.pages, self.profile)
+
+    @property
+    def sweeps(self) -> Timeline:
+        """The sweeps of the host."""
+        return self.pages.sweeps
 
     def reach(self, sweep: str | None) -> None:
         """Let a sweep that other hosts have be one of this host, which it found nothing of: the server is gone."""
         if sweep is not None and sweep not in self.sweeps.sweeps:
             began = self.others.began(sweep)
             if began is not None:
-                self.sweeps = self.sweeps.with_empty(sweep, began)
+                self.pages.sweeps = self.sweeps.with_empty(sweep, began)
 
     def covers(self, from_sweep: str | None, to_sweep: str | None, strict: bool) -> bool:
         """Whether the host has these sweeps, in this order; `strict`: raise `WrongInput` where it has not."""
@@ -168,7 +162,7 @@ class Search:
     def _lost(self, last_seen: Sequence[tuple[str, str]]) -> Iterator[tuple[Page, str]]:
         """Yield lost pages as the sweep that last saw them had them, and that sweep."""
         for portion in portions(last_seen):
-            self.read([self.sweeps.pages[sweep][url] for url, sweep in portion])
+            self.pages.read([self.sweeps.pages[sweep][url] for url, sweep in portion])
             for url, sweep in portion:
                 yield self._page(url, sweep), sweep
 
@@ -195,7 +189,7 @@ class Search:
         return self._ones(self._lost([(url, start) for url in urls]), target)
 
     def _page(self, url: str, sweep: str) -> Page:
-        sketch = self.sketch(self.sweeps.pages[sweep][url])
+        sketch = self.pages.sketch(self.sweeps.pages[sweep][url])
         if sketch is None:
             raise NotFound(f"the sketch of {url} in {sweep} is no longer kept")
         return Page(url, sketch)
@@ -235,7 +229,7 @@ class Search:
                 trail.at,
                 self.sweeps.pages[trail.sweep][trail.at.url],
                 trail.sweep,
-                partial(self._gained, trail.at, start=trail.sweep, before=()),
+                partial(self._succession.gained, trail.at, start=trail.sweep, before=()),
             )
             for trail in trails
         ]
@@ -246,8 +240,8 @@ class Search:
                 yield self._found(trail.page, there, margin, trail.start, target, trail.via)
 
     def _direct(self, page: Page, start: str, target: str, among: Owners | None = None) -> Found | None:
-        fits = partial(self._fits, page, start=start, instead=self.sweeps.pages[target].get(page.url))
-        matches = self._nearest(target).matches(page, 2, fits, self._fitting(start, target), among)
+        fits = partial(self._succession.fits, page, start=start, instead=self.sweeps.pages[target].get(page.url))
+        matches = self.pages.nearest(target).matches(page, 2, fits, self._fitting(start, target), among)
         if not matches:
             return None
         best, runner_up = matches[0], matches[1].score if len(matches) > 1 else 0.0
@@ -282,7 +276,7 @@ class Search:
                 return
             here, trail.margin = self.sweeps.pages[step][moved.match], min(trail.margin, moved.margin)
             trail.via += ((step, here.url),)
-        trail.at, trail.sweep = Page(here.url, self.sketch(here) or trail.at.sketch), step
+        trail.at, trail.sweep = Page(here.url, self.pages.sketch(here) or trail.at.sketch), step
 
     def _ended(self, trail: Trail, target: str) -> Found | None:
         """Return what a page that was followed came to; the figures compare its first text and its last."""
@@ -296,7 +290,7 @@ class Search:
             before = self.sweeps.pages[self.sweeps.sweeps[self.sweeps.sweeps.index(sweep) - 1]]
             pages = self.sweeps.pages[sweep]
             new = {url for url, one in pages.items() if url not in before or before[url].text != one.text}
-            self._freshly = {sweep: np.flatnonzero([page.url in new for page in self._nearest(sweep).pages])}
+            self._freshly = {sweep: np.flatnonzero([page.url in new for page in self.pages.nearest(sweep).pages])}
         return self._freshly[sweep]
 
     def _found(
@@ -304,77 +298,6 @@ class Search:
     ) -> Found:
         how = likeness(page.sketch, match.sketch, self.profile)
         return Found(page.url, match.url, how.resemblance, how.b_in_a, how.a_in_b, margin, start, target, via)
-
-    def _nearest(self, sweep: str) -> Nearest:
-        """Return the pages of a sweep as a searchable set."""
-        found = self._sets.pop(sweep, None)
-        if found is None:
-            versions = self.sweeps.fetched(sweep).values()
-            held = sum(len(known.pages) for known in self._sets.values()) + len(versions)
-            while len(self._sets) > 1 and held > HELD:
-                held -= len(self._sets.pop(next(iter(self._sets))).pages)
-            self.read(versions)
-            pages = [Page(v.url, sketch) for v in versions if (sketch := self.sketch(v)) is not None]
-            found = Nearest(pages, made_by(pages[0].sketch, self.profile) if pages else self.profile)
-        self._sets[sweep] = found
-        return found
-
-    def _fits(self, page: Page, match: Match, start: str, instead: Version | None = None) -> bool:
-        """Whether the match is new since ``start``, has or took over what the lost page says, or was fetched for it."""
-        if instead is not None and instead.url == match.page.url:
-            return True
-        before = self.sweeps.pages[start].get(match.page.url)
-        if before is None and match.address:
-            return match.near_by_text or self._older(page, match.page, start) is None
-        return self._gained(page, match.page, start, [] if before is None else [self.sketch(before) or page.sketch])
-
-    def _gained(self, page: Page, match: Page, start: str, before: Sequence[StreamSketch]) -> bool:
-        """Whether a later page holds more of the lost one than what it was before did, or nearly all of it.
-
-        What was a copy of it under its own URL, and was edited since, is it still.
-        """
-        now = likeness(page.sketch, match.sketch, self.profile)
-        if any(likeness(page.sketch, one, self.profile).resemblance >= TWIN for one in (match.sketch, *before)):
-            return True
-        origin = self._older(page, match, start)
-        then = [likeness(page.sketch, one, self.profile).a_in_b for one in (*before, origin) if one is not None]
-        return not then or now.a_in_b - max(then) >= GAIN
-
-    def _older(self, page: Page, match: Page, start: str) -> StreamSketch | None:
-        """Return the text of the earlier page that a later one goes back to, where that is plainly not the lost one."""
-        origin = self._origin(match, start)
-        if origin is None or origin[0].url == page.url:
-            return None
-        now = likeness(page.sketch, match.sketch, self.profile).resemblance
-        return origin[0].sketch if origin[1] >= min(TWIN, now + GAIN) else None
-
-    def _origin(self, match: Page, start: str) -> tuple[Page, float] | None:
-        """Return the earlier page, whatever its URL, that a later page resembles most, from `SAME` on, or None."""
-        if (start, match.url) not in self._origins:
-            pages = [one.page for one in self._nearest(start).matches(match)]
-            alike = [(one, likeness(match.sketch, one.sketch, self.profile).resemblance) for one in pages]
-            nearest = max(alike, key=lambda one: one[1], default=None)
-            self._origins[start, match.url] = nearest if nearest and nearest[1] >= SAME else None
-        return self._origins[start, match.url]
-
-    def read(self, versions: Iterable[Version]) -> None:
-        """Read the sketches of versions that `sketch` will be asked for, in few calls."""
-        versions = list(versions)
-        if len(self._texts) > HELD:
-            self._texts = {v.text: self._texts[v.text] for v in versions if v.text in self._texts}
-            self._origins.clear()
-        unknown = list({v.text: v for v in versions if v.text not in self._texts}.values())
-        sketches = self.index.sketches([(v.url, v.fetched_at) for v in unknown])
-        self._texts.update((v.text, one) for v, one in zip(unknown, sketches, strict=True) if one is not None)
-
-    def sketch(self, version: Version) -> StreamSketch | None:
-        """Return the sketch of a version; equal texts, which most pages keep from sweep to sweep, are read once."""
-        known = self._texts.get(version.text)
-        if known is None:
-            known = self.index.sketch(version.url, version.fetched_at)
-            if known is not None:
-                self._texts[version.text] = known
-        return known
 
 
 def searches(

@@ -161,7 +161,10 @@ def test_what_the_client_leaves_open_is_collected_when_kafka_does_not_answer() -
 
     member = KafkaTransport(f"127.0.0.1:{free_port()}")
     left = weakref.ref(Left())
-    with pytest.raises(Unreachable, match=r"compressed in a way unknown here .*no lz4.*install"), member._translated():
+    with (
+        pytest.raises(Unreachable, match=r"compressed in a way unknown here .*no lz4.*install"),
+        member._connection.translated(),
+    ):
         raise UnsupportedCodecError("no lz4")
     assert left() is None
 
@@ -170,7 +173,7 @@ def test_an_error_that_quotes_a_broker_s_whole_answer_is_one_short_line() -> Non
     """A broker that starts again names no brokers for a while, and the client's error its topics, each with its all."""
     quoting = MetadataEmptyBrokerList(f"brokers=[],\n topics=[{'MetadataResponsePartition(error_code=5), ' * 200}]")
     member = KafkaTransport(f"127.0.0.1:{free_port()}")
-    for translating in (member._translated, kafka_client.translated):
+    for translating in (member._connection.translated, kafka_client.translated):
         with (
             pytest.raises(Unreachable, match=r"EmptyBrokerList: brokers=\[\], topics=.* …$") as told,
             translating(),
@@ -198,7 +201,7 @@ def test_what_kafka_refuses_at_once_is_told_and_not_sent_without_a_pause(monkeyp
             pass
 
     member, producer = KafkaTransport(f"127.0.0.1:{free_port()}"), Producer()
-    monkeypatch.setattr(member, "_producing", lambda: producer)
+    monkeypatch.setattr(member._publishing, "_producing", lambda: producer)
     member.publish(topics.ALERTS, b"k", b"v")
     for attempt in (1, 2):
         with pytest.raises(Unreachable, match="our user needs Write on the topic alerts"):

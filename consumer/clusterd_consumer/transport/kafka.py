@@ -6,56 +6,37 @@ Kafka still has. The committed offsets serve lag tools. A partition's name carri
 that was deleted and made anew is read from its beginning.
 
 Behaviour of kafka-python 3.0.12 that decided how this is written:
-- The idempotent producer can wedge for good behind a frozen broker; without idempotence it recovers, and the worker is
-  idempotent anyway. Messages in flight are bounded here, since the client bounds nothing.
-- What else its consumer does stands in `kafka_group`.
+- What its producer does stands in `kafka_publishing`, what else its consumer does in `kafka_group`.
 - Positions cannot be set inside a synchronous rebalance listener, so partitions are placed right after the ``poll``
   that brought them, and what that poll fetched of them is dropped.
 """
 
 from __future__ import annotations
 
-import gc
 import logging
-import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from clusterd_crawler import topics
-from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.servers.kafka_client import address, ask_why, opened, probe
-from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
-from kafka.errors import (  # type: ignore[import-untyped]
-    AuthorizationError,
-    KafkaError,
-    KafkaTimeoutError,
-    MessageSizeTooLargeError,
-)
+from clusterd_crawler.servers.kafka_client import opened
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
+from kafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from clusterd_consumer.transport.contract import Position, Record
-from clusterd_consumer.transport.kafka_group import Membership, close, deleted_unread, edges, reason, topic_id
-from clusterd_consumer.transport.kafka_topics import ensure
+from clusterd_consumer.transport.kafka_connection import ANSWER_TIMEOUT, KafkaConnection
+from clusterd_consumer.transport.kafka_group import Membership, close, deleted_unread, edges, topic_id
+from clusterd_consumer.transport.kafka_publishing import KafkaPublishing
 
 log = logging.getLogger(__name__)
 
-#: Messages that may be on their way to Kafka; beyond it `publish` waits for them.
-IN_FLIGHT: Final = 10_000
 #: Most messages that a member had in hand when it died, and which come again: the largest CLUSTERD_BATCH.
 IN_HAND: Final = 10_000
-#: Seconds that a full window may block `publish`, and for administrative answers.
-ANSWER_TIMEOUT: Final = 10.0
-#: Milliseconds after which the client gives a message up; it is then sent again by the next `flush`.
-DELIVERY_TIMEOUT: Final = 30_000
 #: Milliseconds that the broker holds a fetch open while there is nothing new; what is new is answered at once.
 FETCH_WAIT: Final = 100
 #: Milliseconds after which a reader asks for its topic: one made anew between two fetches answers without an error.
 METADATA_AGE: Final = 15_000
 #: Milliseconds for the last commit before leaving.
 LAST_COMMIT: Final = 2_000
-#: Milliseconds that messages wait for company.
-LINGER: Final = 5
 
 
 class KafkaTransport:
@@ -74,15 +55,13 @@ class KafkaTransport:
         partitions: int = 8,
         replication: int = 1,
     ) -> None:
-        self._where = where
-        self._options = address(where).client_options()
+        self._connection = KafkaConnection(where, prefix, partitions, replication)
+        self._publishing = KafkaPublishing(self._connection)
         self._group = group
         self._prefix = prefix
         self._remembered = remembered or dict
-        self._shape = (partitions, replication)
         self._topic = prefix + topics.SKETCHES
         self._consumer: Any = None
-        self._producer: Any = None
         #: A consumer of no group, for `backlog`.
         self._asker: Any = None
         self._topic_id = ""
@@ -96,15 +75,12 @@ class KafkaTransport:
         #: Records that Kafka deleted before they were read; partition → up to where they were counted.
         self.missed = 0
         self._missing: dict[Any, int] = {}
-        #: Pages that Kafka will never take.
-        self.refused = 0
         #: Partition → the offset up to which everything has been worked on, as far as this member knows.
         self._committed: dict[Any, int] = {}
-        self._unacknowledged: deque[tuple[str, bytes, bytes, Any]] = deque()
 
     def poll(self, max_records: int, timeout: float) -> Sequence[Record]:
         """Fetch; place partitions that are new to us where the store says."""
-        with self._translated():
+        with self._connection.translated():
             consumer = self._joined()
             fetched = self._membership.poll(consumer, max_records, timeout)
             self._look_for_new_topic(consumer)
@@ -122,26 +98,16 @@ class KafkaTransport:
 
     def publish(self, topic: str, key: bytes, value: bytes) -> None:
         """Give the message to the producer; wait where too many are on their way."""
-        if len(self._unacknowledged) >= IN_FLIGHT:
-            self.flush(ANSWER_TIMEOUT)
-        with self._translated("Write"):
-            self._send(self._prefix + topic, key, value)
+        self._publishing.publish(self._prefix + topic, key, value)
 
     def flush(self, timeout: float) -> None:
         """Wait for Kafka's word on every message; send again, once, what the client has given up."""
-        deadline = time.monotonic() + timeout
-        sent_again = False
-        while self._unacknowledged:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise Unreachable(f"Kafka has not taken {len(self._unacknowledged)} messages after {timeout:g} s")
-            with self._translated("Write"):
-                self._producing().flush(timeout=left)
-                failure = self._settle_acknowledged()
-                if failure is not None and (sent_again or isinstance(failure, AuthorizationError)):
-                    raise failure  # Kafka refuses at once, and would at once again: whoever asks makes the pauses
-                if sent_again := failure is not None:
-                    log.warning("sent again what the client gave up: %s", failure)
+        self._publishing.flush(timeout)
+
+    @property
+    def refused(self) -> int:
+        """Pages that Kafka will never take."""
+        return self._publishing.refused[self._topic]
 
     def commit(self, position: Position) -> None:
         """Commit for lag tools, without waiting: the state has its own position."""
@@ -154,12 +120,12 @@ class KafkaTransport:
         }
         if offsets:
             self._committed.update({p: reached[p] for p in offsets})
-            with self._translated():
+            with self._connection.translated():
                 self._consumer.commit_async(offsets)
 
     def seek(self, position: Position) -> None:
         """Place every assigned partition where the position says, at its beginning where it says nothing."""
-        with self._translated():
+        with self._connection.translated():
             self._place(set(self._joined().assignment()), position)
 
     def assigned(self) -> Position:
@@ -173,7 +139,7 @@ class KafkaTransport:
 
     def backlog(self) -> int:
         """Return the records that lie after the store's position, over all partitions."""
-        with self._translated():
+        with self._connection.translated():
             asking = self._asking()
             every = [TopicPartition(self._topic, n) for n in asking.partitions_for_topic(self._topic) or ()]
             now = topic_id(asking, self._topic)
@@ -187,16 +153,12 @@ class KafkaTransport:
 
     def close(self) -> None:
         """Commit, leave the group, deliver what is on its way."""
-        try:
-            if self._unacknowledged:
-                self.flush(ANSWER_TIMEOUT)
-        except Unreachable as error:
-            log.warning("closed with messages undelivered: %s", error)
+        self._publishing.close()
         self._commit_at_last()
-        for client in (self._consumer, self._producer, self._asker):
+        for client in (self._consumer, self._asker):
             if client is not None:
                 close(client, ANSWER_TIMEOUT)
-        self._consumer = self._producer = self._asker = None
+        self._consumer = self._asker = None
         self._placed.clear()
 
     def _commit_at_last(self) -> None:
@@ -212,10 +174,10 @@ class KafkaTransport:
     def _joined(self) -> Any:
         """Return the consumer, made and subscribed at first."""
         if self._consumer is None:
-            ensure(self._where, self._prefix, *self._shape, timeout=ANSWER_TIMEOUT)
+            self._connection.ensure()
             consumer = opened(
                 KafkaConsumer,
-                **self._client_settings(),
+                **self._connection.settings,
                 group_id=self._group,
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",  # also where the store's position lies before the oldest kept record
@@ -238,40 +200,15 @@ class KafkaTransport:
     def _asking(self) -> Any:
         """Return the consumer of no group, made at first."""
         if self._asker is None:
-            probe(self._where, self._options)
-            self._asker = opened(KafkaConsumer, **self._client_settings(), group_id=None, enable_auto_commit=False)
+            self._connection.probe()
+            self._asker = opened(KafkaConsumer, **self._connection.settings, group_id=None, enable_auto_commit=False)
         return self._asker
-
-    def _producing(self) -> Any:
-        """Return the producer, made at first."""
-        if self._producer is None:
-            ensure(self._where, self._prefix, *self._shape, timeout=ANSWER_TIMEOUT)
-            self._producer = opened(
-                KafkaProducer,
-                **self._client_settings(),
-                enable_idempotence=False,
-                acks="all",
-                linger_ms=LINGER,
-                delivery_timeout_ms=DELIVERY_TIMEOUT,
-                request_timeout_ms=DELIVERY_TIMEOUT // 2,
-                max_block_ms=int(ANSWER_TIMEOUT * 1000),
-                max_request_size=topics.LONGEST_MESSAGE,
-            )
-        return self._producer
-
-    def _client_settings(self) -> dict[str, Any]:
-        return {
-            **self._options,
-            "bootstrap_timeout_ms": int(ANSWER_TIMEOUT * 1000),
-            "reconnect_backoff_max_ms": 1000,
-            "allow_auto_create_topics": False,
-        }
 
     def _look_for_new_topic(self, consumer: Any) -> None:
         """Know when the topic was deleted and made anew: its offsets speak of other records, all are to be read."""
         now = topic_id(consumer, self._topic)
         if self._topic_id and not now:
-            self._make_missing()
+            self._connection.make_missing()
             consumer.partitions_for_topic(self._topic)  # asks for metadata
             now = topic_id(consumer, self._topic)
         if not now or now == self._topic_id:
@@ -300,12 +237,6 @@ class KafkaTransport:
                 )
         elif first < expected:
             log.warning("%s goes on at %d, not at %d: Kafka lost its end", self._name(partition), first, expected)
-
-    def _make_missing(self) -> None:
-        """Make the topics that were deleted under us, as at the start; whether Kafka answers at all others say."""
-        with suppress(Unreachable):
-            if made := ensure(self._where, self._prefix, *self._shape, timeout=ANSWER_TIMEOUT):
-                log.warning("Kafka had no topic %s any more: made anew, what was in it is gone", ", ".join(made))
 
     def _in_place(self) -> set[Any]:
         """Return the partitions that were placed since the group last changed; none while we join it."""
@@ -347,50 +278,6 @@ class KafkaTransport:
 
     def _name(self, partition: Any) -> str:
         return _name(partition, self._topic_id)
-
-    def _send(self, topic: str, key: bytes, value: bytes) -> None:
-        try:
-            future = self._producing().send(topic, key=key or None, value=value)
-        except MessageSizeTooLargeError:
-            self._drop(topic, value)
-        except KafkaTimeoutError:
-            self._make_missing()
-            raise
-        else:
-            self._unacknowledged.append((topic, key, value, future))
-
-    def _drop(self, topic: str, value: bytes) -> None:
-        log.error("a message of %d bytes is dropped: %s takes none so long (max.message.bytes)", len(value), topic)
-        self.refused += topic == self._topic
-
-    def _settle_acknowledged(self) -> Any:
-        """Forget what Kafka has taken or never takes, send the rest again; return why, None where nothing was sent."""
-        again: Any = None
-        for _ in range(len(self._unacknowledged)):
-            topic, key, value, future = self._unacknowledged[0]
-            if not future.is_done:
-                self._unacknowledged.rotate(-1)
-                continue
-            if isinstance(future.exception, MessageSizeTooLargeError):
-                self._drop(topic, value)
-            elif not future.succeeded():
-                again = future.exception
-                self._send(topic, key, value)  # where this fails, the message stays first and is sent by the next flush
-            self._unacknowledged.popleft()
-        return again
-
-    @contextmanager
-    def _translated(self, right: str = "Read") -> Iterator[None]:
-        """Let the client's errors leave as `Unreachable`; what is done needs a ``right`` on topics."""
-        try:
-            yield
-        except (KafkaError, OSError) as error:
-            # The client leaves the sockets of refused connections to the garbage collector, which hardly comes while
-            # nothing happens: an outage of an hour would use up the file handles.
-            gc.collect()
-            if isinstance(error, KafkaTimeoutError):
-                ask_why(self._where, self._options)
-            raise Unreachable(f"Kafka at {address(self._where)} {reason(error, right)}") from error
 
 
 def _name(partition: Any, topic_id: str) -> str:

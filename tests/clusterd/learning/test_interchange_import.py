@@ -169,6 +169,8 @@ def test_a_file_with_an_error_is_refused_whole(given: Any, message: str) -> None
         (own(state="candidate"), "entry 0: state: 'candidate' is not one of live, pinned, retired"),
         (own(state=["live"]), "entry 0: state: .* is not one of live, pinned, retired"),
         ("[" * 100_000, "not JSON"),
+        (own(host="example.com:99999"), "entry 0: host: 'example.com:99999' is the host of no URL"),
+        (own(host="[zz]"), "entry 0: host: .* is the host of no URL"),
     ],
 )
 def test_our_own_file_with_an_error_is_refused_whole(text: str, message: str) -> None:

@@ -79,6 +79,8 @@ def read_rules(text: str, file_format: Format) -> Imported:
         if state not in STATES:
             raise RuleError(f"entry {number}: state: {state!r} is not one of {', '.join(STATES)}")
         rule = _read(_escaped(_at_home(entry)), f"entry {number}")
+        if not canonical_hosts(rule.host):
+            raise RuleError(f"entry {number}: host: {rule.host!r} is the host of no URL")
         if rule.id in rules:
             raise RuleError(f"entry {number}: id {rule.id!r} stands twice")
         rules[rule.id] = rule

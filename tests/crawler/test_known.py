@@ -60,6 +60,17 @@ def test_crawlers_of_one_crawl_skip_what_the_other_fetched(site: Site, tmp_path:
     assert {path for path in two.paths() if "?sid=o" in path} == {f"/page/{n}?sid=o{n}" for n in range(3)}
 
 
+def test_what_another_crawler_fetched_twice_is_not_fetched_twice_again(site: Site, tmp_path: Path) -> None:
+    """That one of the same crawl met both addresses before it had the rule: they are known, and of one key."""
+    shared = SETTINGS | {"CLUSTERD_CRAWL_ID": "one", "CONCURRENT_REQUESTS": 1}
+    asked = [*urls(site, ASKED, "a"), *urls(site, ASKED, "b")]
+    assert len(crawl(tmp_path, asked, shared).seen) == len(asked)
+    import_rule(site, tmp_path)
+    back = crawl(tmp_path, [f"{site.url}/", {"pause": 4}, *asked, REST, *asked], shared)
+    assert sorted(path.partition("?")[0] for path in back.paths()) == sorted(["/", *(f"/page/{n}" for n in ASKED)])
+    assert back.stat("skipped") == len(ASKED), back.log[-3000:]
+
+
 def test_the_next_crawl_fetches_each_content_once_more_or_not_at_all(site: Site, tmp_path: Path) -> None:
     import_rule(site, tmp_path)
     crawl(tmp_path, urls(site, ASKED), SETTINGS)

@@ -38,6 +38,8 @@ class KnownPage(NamedTuple):
     applied: tuple[str, ...] = ()
     #: See `plain_purpose`.
     served: Plain = tuple(ANYONE)
+    #: Others have told of it; this crawler has not fetched it, or did so before it was resumed.
+    told: bool = False
 
     @property
     def purpose(self) -> Purpose:
@@ -54,7 +56,7 @@ class KnownPage(NamedTuple):
 
     def under(self, applied: tuple[str, ...]) -> KnownPage:
         """Return the page with the rules applied to its URL, or to one that it stands for."""
-        return KnownPage(self.url, self.at, self.content, self.names, self.earlier, applied, self.served)
+        return self._replace(applied=applied)
 
 
 def plain_names(names: Iterable[Name]) -> Plain:

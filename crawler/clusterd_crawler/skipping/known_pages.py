@@ -115,12 +115,14 @@ class KnownPages:
         watched: bool = False,
         purpose: Purpose = ANYONE,
         via: str = "",
+        told: bool = False,
     ) -> None:
         """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip.
 
         ``content`` is its identity where it is known: a key whose pages differ justifies no skip either.
         ``earlier``: another crawl fetched it. What is known of a later fetch stays, whatever an earlier one brought.
         ``watched``: the guard against traps has been told of it. ``via``: the page that linked to it.
+        ``told``: others told of it (also of what this crawler fetched itself).
         """
         try:
             url = canonical(url)
@@ -139,7 +141,8 @@ class KnownPages:
         walled: tuple[int, Sequence[str]] = UNKNOWN, ()
         if content != UNKNOWN and not earlier:  # In each crawl every content is new once.
             walled = self._shown(held, url, content, before, watched, via)
-        page = KnownPage(url, at, content, plain_names(names), earlier, served=plain_purpose(purpose))
+        told = told and (before is None or before.told)
+        page = KnownPage(url, at, content, plain_names(names), earlier, served=plain_purpose(purpose), told=told)
         if before is not None and before.names != page.names and held.names is not None:
             held.names.forget(url, names_of(before.names))
         page = self._noting.note(held, page, new=not earlier, again=before is not None)
@@ -280,10 +283,14 @@ class KnownPages:
         if held.is_redirected(url):
             return None
         itself = held.page(url)
-        if itself is not None and not itself.earlier:
+        if itself is not None and not itself.earlier and not itself.told:
             return None
         found = self._find(held, url, at, purpose)
-        if found is None and itself is not None and self._stands(held, itself, purpose, at):
+        if itself is not None and not itself.earlier:
+            # Another crawler of this crawl has fetched it: no reason to skip it, nor to fetch two pages of its key.
+            if found is None or found[2].url == url:
+                return None
+        elif found is None and itself is not None and self._stands(held, itself, purpose, at):
             return Skip(url, WITHIN, url, url)
         if found is None:
             return self._trapped(url)

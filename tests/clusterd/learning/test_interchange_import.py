@@ -10,6 +10,7 @@ import pytest
 from clusterd.learning.interchange.files import read_rules, write_rules
 from clusterd_crawler.errors import RuleError
 from clusterd_crawler.rule_language.json_form import rule_to_json
+from clusterd_crawler.urls import canonical
 
 from tests.clusterd.learning.discarding import HOST, drop, make, ours, theirs, urls
 
@@ -39,6 +40,17 @@ def test_a_rule_of_our_own_file_needs_no_id() -> None:
     assert rule.text == "h.test: any URL → delete ?sid"
     with pytest.raises(RuleError, match=f"entry 1: id '{rule.id}' stands twice"):
         read_rules(json.dumps({"clusterd-rules": 1, "rules": [said, said]}), "clusterd")
+
+
+def test_keys_and_values_written_by_hand_are_those_of_urls() -> None:
+    context = [{"key": "k(3,-)", "test": "is", "values": ["künstler"]}, {"key": "?q", "test": "is", "values": ["a b"]}]
+    edits = [{"key": "?größe", "op": "delete"}, {"key": "?é#2", "op": "set", "value": "ü"}]
+    said = {"host": "h.test", "context": context, "transformation": edits}
+    (rule,) = read_rules(json.dumps({"clusterd-rules": 1, "rules": [said]}), "clusterd").rules
+    met = canonical("http://h.test/künstler/1?größe=1&q=a b&é=1&é=2")
+    assert ours([rule])(met) == canonical("http://h.test/künstler/1?q=a b&é=1&é=ü")
+    (again,) = read_rules(write_rules([rule], "clusterd")[0], "clusterd").rules
+    assert again == rule
 
 
 def test_the_example_of_its_documentation_is_read() -> None:
@@ -100,6 +112,8 @@ def test_the_shortest_of_a_component_is_dropped_once(tmp_path: Path) -> None:
         (entry(processor="queryRemovalExcept", args=[";v"]), "called ';v'"),
         (entry(args=[""]), "called ''"),
         (entry(urlPattern={"include": ["example.com/#top"]}), "fragment"),
+        (entry(urlPattern={"include": ["*.example"]}), "'*.example' has a character that no host has"),
+        (entry(urlPattern={"include": ["me@example.com/a"]}), "a character that no host has"),
     ],
 )
 def test_an_entry_without_counterpart_is_named(given: dict[str, Any], reason: str) -> None:
@@ -155,6 +169,8 @@ def test_a_file_with_an_error_is_refused_whole(given: Any, message: str) -> None
         (own(state="candidate"), "entry 0: state: 'candidate' is not one of live, pinned, retired"),
         (own(state=["live"]), "entry 0: state: .* is not one of live, pinned, retired"),
         ("[" * 100_000, "not JSON"),
+        (own(host="example.com:99999"), "entry 0: host: 'example.com:99999' is the host of no URL"),
+        (own(host="[zz]"), "entry 0: host: .* is the host of no URL"),
     ],
 )
 def test_our_own_file_with_an_error_is_refused_whole(text: str, message: str) -> None:

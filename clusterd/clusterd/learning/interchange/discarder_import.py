@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from clusterd_crawler.errors import RuleError, WrongInput
+from clusterd_crawler.rule_language.json_form import may_have_rules
 from clusterd_crawler.rules import SCHEME, Condition, Edit, Key, Rule, component, rule_id
 from clusterd_crawler.urls import canonical, host_of, registrable
 
@@ -128,6 +129,8 @@ def _rules(entry: Mapping[str, Any], include: str) -> Iterator[Rule]:
     if pattern.fragment:
         raise Inexpressible("a fragment, which never reaches the server")
     host = host_of(canonical(f"{pattern.scheme or 'http'}://{pattern.host}/"))
+    if not may_have_rules(host):
+        raise Inexpressible(f"{pattern.host!r} has a character that no host has")
     exclude = [_split(text) for text in entry["urlPattern"].get("exclude") or []]
     context = (*_scheme(pattern.scheme), *_path(pattern.path), *_query(pattern.query))
     if not pattern.path and not pattern.query:

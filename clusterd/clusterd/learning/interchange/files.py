@@ -10,14 +10,16 @@ A file with an error in it is refused whole, with the entry and the reason.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, Literal
+from urllib.parse import quote
 
 from clusterd_crawler.errors import RuleError
 from clusterd_crawler.rule_language.json_form import rule_from_json, rule_to_json
 from clusterd_crawler.rules import Rule
-from clusterd_crawler.urls import canonical_hosts
+from clusterd_crawler.urls import canonical_hosts, is_text
 
 from clusterd.learning.interchange.discarder_export import Exported, export
 from clusterd.learning.interchange.discarder_import import Imported, read_entries
@@ -28,6 +30,8 @@ MARK: Final = "clusterd-rules"
 VERSION: Final = 1
 #: What a rule of a file may be: a candidate would be in use nowhere, and counted nowhere.
 STATES: Final = ("live", "pinned", "retired")
+#: What stands in no URL but escaped (``#`` has a meaning of its own in keys and patterns).
+_NOT_IN_URLS: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%\[\]|#]+")
 
 
 def write_rules(
@@ -74,7 +78,9 @@ def read_rules(text: str, file_format: Format) -> Imported:
         state = entry.get("state", STATES[0]) if isinstance(entry, dict) else STATES[0]
         if state not in STATES:
             raise RuleError(f"entry {number}: state: {state!r} is not one of {', '.join(STATES)}")
-        rule = _read(_at_home(entry), f"entry {number}")
+        rule = _read(_escaped(_at_home(entry)), f"entry {number}")
+        if not canonical_hosts(rule.host):
+            raise RuleError(f"entry {number}: host: {rule.host!r} is the host of no URL")
         if rule.id in rules:
             raise RuleError(f"entry {number}: id {rule.id!r} stands twice")
         rules[rule.id] = rule
@@ -94,6 +100,24 @@ def _at_home(entry: Any) -> Any:
     host = entry.get("host") if isinstance(entry, dict) else None
     spelled = canonical_hosts(host) if isinstance(host, str) else []
     return entry if host in spelled or not spelled else {**entry, "host": spelled[0]}
+
+
+def _escaped(entry: Any) -> Any:
+    """Return a rule's JSON with its keys and values as they stand in URLs: ?größe, or a blank, would be met in none."""
+    if not isinstance(entry, dict):
+        return entry
+    return {**entry, **{part: _escaped_parts(entry[part]) for part in ("context", "transformation") if part in entry}}
+
+
+def _escaped_parts(value: Any) -> Any:
+    """Escape every text of conditions or edits (their other words are ASCII); what is no text is left to the reader."""
+    if isinstance(value, dict):
+        return {key: _escaped_parts(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_escaped_parts(part) for part in value]
+    if not isinstance(value, str) or not is_text(value):
+        return value
+    return _NOT_IN_URLS.sub(lambda match: quote(match[0]), value)
 
 
 def _universal(text: str) -> list[dict[str, Any]]:

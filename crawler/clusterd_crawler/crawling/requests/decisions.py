@@ -108,7 +108,9 @@ class Decisions:
             self._note_failure(page.url, page.at)
         if not page.good or self._failed.get(page.url, -1) < page.at:
             before = len(self._known)
-            self._known.fetched(page.url, page.at, page.names, page.good, page.content, earlier, purpose=page.purpose)
+            self._known.fetched(
+                page.url, page.at, page.names, page.good, page.content, earlier, purpose=page.purpose, told=True
+            )
             self._withdrawn += len(self._known) < before and not page.good
 
     def withdrawn(self) -> bool:

@@ -153,6 +153,12 @@ def test_a_wacz_that_is_broken_is_named(tmp_path: Path) -> None:
         file.write_bytes(broken_off)
         with pytest.raises(WrongInput, match="is a zip archive that cannot be read"):
             kind_of(str(file))
+    named = zipped(**{"archive/\u00fc.warc": PAGE})
+    for place in (named.find, named.rfind):  # before what it holds, and in its list
+        at = place("\u00fc".encode())
+        file.write_bytes(named[:at] + b"\xff" + named[at + 1 :])
+        with pytest.raises(WrongInput, match="cannot be read: 'utf-8' codec"):
+            kind_of(str(file))
     file.write_bytes(whole.replace(b"words", b"birds"))
     broken = [item for item in read(str(file)) if isinstance(item, Broken)]
     assert [item.where for item in broken] == [f"{file}/archive/rec-1.warc"]

@@ -335,7 +335,13 @@ class TestSketching:
         )
         assert (given.fetched_at, given.sweep, other.sweep) == (5, "a", "b")
 
-    @pytest.mark.parametrize("label", ["2.0", "spring", "2021-06", "", "20210601", "2021-13-01"])
+    @pytest.mark.parametrize(
+        "label",
+        [
+            *("2.0", "spring", "2021-06", "", "20210601", "2021-13-01"),
+            *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"),  # no message carries such a time
+        ],
+    )
     def test_other_labels_name_no_day(self, label: str) -> None:
         assert day_of(label) is None
 

@@ -46,6 +46,7 @@ from tests.clusterd.made_up_rules import sid_rule
         (("policy", "add", "a b", "--resemblance", "0.5"), 2, "letters, digits"),
         (("policy", "add", "odd", "--resemblance", "nan"), 2, "nan is not in the range 0<x<=1"),
         (("pairs", "file", "--threshold", "nan"), 2, "nan is not in the range 0<x<=1"),
+        (("ingest", "file", "--jobs", "100000"), 2, "100000 is not in the range 1<=x<=1000"),
         (("rules", "replay", "file", "--explore", "nan"), 2, "nan is not in the range 0<=x<=1"),
         (("compare", "-", "-"), 2, "standard input is one document"),
         (("policy",), 2, "policy: lacks its command; give one of add, list, remove"),

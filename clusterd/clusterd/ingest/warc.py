@@ -120,7 +120,7 @@ def _originals_in(path: str, revisits: Revisits) -> Iterator[RawPage]:
             if isinstance(item, RawPage):
                 yield item
             if not revisits.held:
-                break
+                return
 
 
 def _read(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[Held | Broken]:

@@ -329,6 +329,8 @@ def _http_headers(record: Any, loader: Any, url: str) -> Any:
     except EOFError:  # the file ends here, or nothing follows what was sent in advance
         _to_the_end(record)
         raise BrokenRecord("it does not begin with an HTTP status and headers: it is empty") from None
+    except ArchiveLoadFailed as error:
+        raise BrokenRecord(str(error)) from None
 
 
 def _has_length(record: Any) -> None:

@@ -55,6 +55,8 @@ from tests.clusterd.made_up_rules import sid_rule
         (("batch", "cluster", "file", "--policy", "added"), 2, "contained (CLUSTERD_POLICIES; not the store's)"),
         (("find-lost", "https://a.example/", "--host", "a.example"), 2, "--host goes with --all"),
         (("compare", "x" * 256, "text:a"), 2, "File name too long; give a URL of the store"),
+        (("run", "--check", "--data", "x" * 256), 1, "cannot hold the store: File name too long"),
+        (("changes", "--plot", "x" * 256 + "/a.svg"), 2, "cannot be written: File name too long"),
         (("cluster", "h.example/page"), 2, "not an absolute URL: 'h.example/page'; expected scheme://host/path"),
         (("cluster", "http://h.example/page"), 1, "the store has no page http://h.example/page"),
         (("changes", "--plot", "absent/plot.svg"), 2, "there is no folder absent"),

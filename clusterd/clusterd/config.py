@@ -227,7 +227,7 @@ def read_policies(given: Any, source: str) -> tuple[Policy, ...]:
     if isinstance(given, str):
         try:
             table = json.loads(given)
-        except ValueError:
+        except (ValueError, RecursionError):
             table = None
     if not isinstance(table, dict) or not table:
         raise SettingError(f"{source}: {PREFIX}POLICIES = {given!r} is not accepted; it takes {POLICY_TABLE}")
@@ -260,7 +260,7 @@ def _read_toml(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text("utf-8-sig"))  # editors of Windows begin it with a mark
     except OSError as error:
         raise SettingError(f"{file}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of a number of thousands of digits, of lists in lists
         raise SettingError(f"{file}: is not TOML: {error}") from error
 
 

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final, NoReturn
 
 from clusterd_consumer.insisting import Insisting, StopFlag, Stopped
@@ -41,8 +42,12 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two looks at the parent process.
 PARENT_INTERVAL: Final = 0.5
-#: Seconds after which a worker process that died is replaced, and for which a stopping one may finish.
+#: Seconds between two looks whether worker processes live. One that died is replaced then, but for one that has lived
+#: less than `SETTLED_AFTER`: the next one would hardly live longer, and waits twice as long each time.
 RESTART_PAUSE: Final = 1.0
+LONGEST_RESTART_PAUSE: Final = 60.0
+SETTLED_AFTER: Final = 10.0
+#: Seconds for which a stopping one may finish.
 STOP_PATIENCE: Final = 15.0
 #: Whole seconds after the signal to stop at which a worker process ends whatever it waits for.
 END_SECONDS: Final = 6
@@ -177,15 +182,44 @@ def supervise(config: Config, services: Services) -> None:
     if asked.is_set():
         return
     with _on_signal(asked):
-        processes: list[Any] = []
-        while len(processes) < config.workers and not asked.is_set():  # of very many a signal ends the starting, too
-            processes.append(start(len(processes)))
+        kept: list[_Kept] = []
+        while len(kept) < config.workers and not asked.is_set():  # of very many a signal ends the starting, too
+            kept.append(_Kept(partial(start, len(kept))))
         while not asked.wait(RESTART_PAUSE):
-            for n, process in enumerate(processes):
-                if not process.is_alive():
-                    log.error("worker process %s ended with %s; starting another", process.pid, process.exitcode)
-                    processes[n] = start(n)
-        _end(processes)
+            for one in kept:
+                one.look()
+        _end([one.process for one in kept])
+
+
+class _Kept:
+    """A worker process that is replaced when it dies."""
+
+    def __init__(self, start: Callable[[], Any]) -> None:
+        self._start = start
+        self._pause = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.process = self._start()
+        self._begun = time.monotonic()
+        #: When the next one is to be started, once this one has died.
+        self._due: float | None = None
+
+    def look(self) -> None:
+        """Replace it, if it has died and the next one need not wait."""
+        if self.process.is_alive():
+            return
+        now = time.monotonic()
+        if self._due is None:
+            longer = min(max(2 * self._pause, RESTART_PAUSE), LONGEST_RESTART_PAUSE)
+            self._pause = longer if now - self._begun < SETTLED_AFTER else 0.0
+            self._due = now + self._pause
+            when = f" in {self._pause:g} s" if self._pause else ""
+            log.error(
+                "worker process %s ended with %s; starting another%s", self.process.pid, self.process.exitcode, when
+            )
+        if now >= self._due:
+            self._begin()
 
 
 def _end(processes: Sequence[Any]) -> None:

@@ -146,12 +146,26 @@ def test_the_warc_files_of_a_wacz_are_read_one_after_the_other(tmp_path: Path) -
     assert told[-1] == len(files["archive/rec-1.warc.gz"]) + len(files["archive/rec-2.warc.gz"])
 
 
+def test_a_path_that_cannot_be_looked_at_is_named() -> None:
+    """A name that is too long, as a file in a folder that one may not enter, was called a fault of clusterd."""
+    with pytest.raises(WrongInput, match="x: File name too long; ingest takes WARC"):
+        kind_of("x" * 256)
+    with pytest.raises(WrongInput, match="embedded null byte; ingest takes WARC"):
+        kind_of("x\0")
+
+
 def test_a_wacz_that_is_broken_is_named(tmp_path: Path) -> None:
     whole = zipped(**{"archive/rec-1.warc": gzip.decompress(warc("response", "http://h.example/1", answer(PAGE)))})
     file = tmp_path / "crawl.wacz"
     for broken_off in (whole[:-30], whole[:-4] + b"\1" + whole[-3:]):  # the latter's list would lie 64 kB further on
         file.write_bytes(broken_off)
         with pytest.raises(WrongInput, match="is a zip archive that cannot be read"):
+            kind_of(str(file))
+    named = zipped(**{"archive/\u00fc.warc": PAGE})
+    for place in (named.find, named.rfind):  # before what it holds, and in its list
+        at = place("\u00fc".encode())
+        file.write_bytes(named[:at] + b"\xff" + named[at + 1 :])
+        with pytest.raises(WrongInput, match="cannot be read: 'utf-8' codec"):
             kind_of(str(file))
     file.write_bytes(whole.replace(b"words", b"birds"))
     broken = [item for item in read(str(file)) if isinstance(item, Broken)]

@@ -317,6 +317,18 @@ def test_a_collection_that_changed_between_two_readings_is_refused() -> None:
         list(pairs(sketches, 0.9, again=texts.again))
 
 
+@pytest.mark.parametrize("containment", [False, True])
+def test_a_collection_that_has_become_shorter_by_the_second_reading_is_refused(containment: bool) -> None:
+    texts = Texts(seed=6)
+    sketches = [sketch_plain(str(n), document, fetched_at=0) for n, document in enumerate(texts.documents)]
+
+    def shorter(places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
+        return (one for one in texts.again(places) if one[0] < 20)
+
+    with pytest.raises(WrongInput, match=r"document \d+ is not there at the second reading"):
+        list(pairs(sketches, 0.9, containment, again=shorter))
+
+
 def _crowd(count: int, words: int = 60) -> list[Sketch]:
     """Pages of equal words but for one in the middle, as many strangers, and a passage of the former."""
     common = [f"w{n}" for n in range(words)]

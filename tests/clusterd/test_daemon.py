@@ -136,7 +136,9 @@ def test_a_worker_whose_port_is_taken_is_said_in_one_line(group: Daemons) -> Non
     with socket.create_server(("127.0.0.1", port)):
         group.settings = {**group.settings, "workers": "2", "metrics_port": str(port)}
         parent = group.start()
-        until(lambda: "starting another" in group.said(), say=group.said)
+        until(lambda: "starting another in 1 s" in group.said(), say=group.said)
+        until(lambda: "starting another in 2 s" in group.said(), say=group.said)  # it said so each second, for days
+    until(lambda: group.said().count(" runs: ") == 2, say=group.said)
     assert f"metrics_port {port} of 127.0.0.1 cannot be served" in group.said()
     assert "Traceback" not in group.said()
     parent.send_signal(signal.SIGTERM)

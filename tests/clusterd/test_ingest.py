@@ -307,10 +307,11 @@ class TestSketching:
             RawPage("no-url", text="two", where="f:3"),
             RawPage("http://a/4", text="gone", status=404, where="f:4"),
             RawPage("http://a/5", body=b"\x89PNG\r\n\x1a\n" + bytes(50), where="f:5"),
+            RawPage(f"http://a/{'6' * 300_000}", text="three", where="f:6"),
         ]
         assert [sketch.url for sketch in run.sketches(items)] == ["http://a/1"]
-        assert (run.pages, run.sketched, run.rejected) == (5, 1, 4)
-        assert [broken.where for broken in said] == ["f:2", "f:3", "f:4", "f:5"]
+        assert (run.pages, run.sketched, run.rejected) == (6, 1, 5)
+        assert [broken.where for broken in said] == ["f:2", "f:3", "f:4", "f:5", "f:6"]
 
     def test_a_later_row_of_a_url_is_its_later_version(self) -> None:
         pages = [RawPage("http://a/1", text=f"text {n}") for n in range(50)]
@@ -335,7 +336,9 @@ class TestSketching:
         )
         assert (given.fetched_at, given.sweep, other.sweep) == (5, "a", "b")
 
-    @pytest.mark.parametrize("label", ["2.0", "spring", "2021-06", "", "20210601", "2021-13-01"])
+    @pytest.mark.parametrize(
+        "label", ["2.0", "spring", "2021-06", "", "20210601", "2021-13-01", "0001-01-01T00+14", "9999-12-31T23-14"]
+    )
     def test_other_labels_name_no_day(self, label: str) -> None:
         assert day_of(label) is None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from clusterd.ingest.archive import HEADERS
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import read
 from clusterd.ingest.sketching import Sketching
@@ -244,13 +245,27 @@ def test_what_has_no_end_of_a_line_is_passed_over_in_its_length(tmp_path: Path) 
     assert time.process_time() - began < 4  # .3 s; 10 s where each 16 KB copied all before them
 
 
+@pytest.mark.parametrize(
+    "lines", [b"X: " + b"y" * HEADERS, b"X: y\r\n" * (HEADERS // 6) + b"X: z"], ids=["a line", "lines"]
+)
+def test_headers_without_an_end_are_not_held_in_memory(tmp_path: Path, lines: bytes) -> None:
+    """A file of 1.5 MB unpacked to a header of 1.5 GB, and took 4.7 GB."""
+    file = tmp_path / "a.warc"
+    hostile = record("http://w.example/", answer("x").replace(b"\r\n", b"\r\n" + lines + b"\r\n", 1))
+    file.write_bytes(WHOLE[0] + hostile + WHOLE[1])
+    said = f"its headers are longer than {HEADERS} bytes"
+    assert taken(file) == (["http://w.example/0", "http://w.example/1"], [said])
+    file.write_bytes(gzip.compress(WHOLE[0] + WHOLE[1].replace(b"\r\n", b"\r\n" + lines + b"\r\n", 1) + WHOLE[2]))
+    assert taken(file) == (["http://w.example/0"], [f"the rest of the file cannot be read: {said}"])
+
+
 def test_a_length_beyond_all_counting_costs_the_rest_of_its_file_only(tmp_path: Path) -> None:
     """It ended the run as a fault of clusterd."""
     file = tmp_path / "a.warc"
     file.write_bytes(WHOLE[0] + WHOLE[1].replace(b"Content-Length: ", b"Content-Length: " + b"9" * 30))
     urls, (reason,) = taken(file)
     assert urls == ["http://w.example/0"]
-    assert "the rest of the file cannot be read" in reason
+    assert "bytes of the record are missing" in reason
 
 
 @pytest.mark.parametrize("line", ["HTTP/2 200", "HTTP/2 200 ", "HTTP/3.0 200 OK", "HTTP/1.0 200"])

@@ -146,6 +146,23 @@ def test_files_are_not_read_again_for_revisits_that_name_nothing(warc: Warc, mon
     assert (list(originals(revisits)), revisits.unresolved) == ([], 1)
 
 
+def test_a_file_that_is_gone_at_the_second_reading_costs_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone, there = Warc(tmp_path / "gone.warc"), Warc(tmp_path / "there.warc")
+    lost = gone.answer("http://h/a", FIRST, b"words that are gone")["WARC-Payload-Digest"]
+    found = there.answer("http://h/b", FIRST)["WARC-Payload-Digest"]
+    for url, digest in (("http://h/a", lost), ("http://h/b", found)):
+        there.revisit(url, SECOND, digest=digest)
+    files = [str(gone.done()), str(there.done())]
+    revisits = Revisits(files)
+    assert len([item for file in files for item in read(file, revisits=revisits)]) == 2
+    os.unlink(files[0])
+    assert [page.url for page in originals(revisits)] == ["http://h/b"]
+    assert (revisits.unresolved, len(caplog.messages)) == (1, 1)
+    assert f"{files[0]} cannot be read once more" in caplog.messages[0]
+
+
 def test_a_revisit_of_a_revisit_is_the_page_at_their_end(warc: Warc) -> None:
     warc.revisit("http://h/a", THIRD, [], "304 Not Modified", NOT_MODIFIED, uri="http://h/a", at=SECOND)
     digest = warc.answer("http://h/b", FIRST)["WARC-Payload-Digest"]

@@ -196,8 +196,10 @@ def _counted(groups: _Groups, passed: Sequence[int], again: Again) -> Iterator[P
     with ShingleSets() as sets:
         for place, sketch in again(sorted(held.values())) if held else ():
             if sketch.text != groups.texts[place]:
-                raise WrongInput(f"document {place + 1} is another at the second reading; let the file stay as it is")
+                raise _changed(place, "is another")
             sets.put(place, sketch.values)
+        if missing := [place for place in held.values() if place not in sets]:
+            raise _changed(min(missing), "is not there")
         group_of = {place: number for number, members in enumerate(groups.members) for place in members}
         for number in asked:
             if groups.sketches[number].complete:
@@ -214,6 +216,10 @@ def _counted(groups: _Groups, passed: Sequence[int], again: Again) -> Iterator[P
             for one, other in product(groups.members[first], groups.members[second]):
                 a, b = min(one, other), max(one, other)
                 yield Pair(a, b, counted(a, b))
+
+
+def _changed(place: int, how: str) -> WrongInput:
+    return WrongInput(f"document {place + 1} {how} at the second reading; let the file stay as it is")
 
 
 def _may_reach(seen: Reading, threshold: float, containment: bool) -> bool:

@@ -28,6 +28,9 @@ class ShingleSets:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
+    def __contains__(self, number: int) -> bool:
+        return number in self._places
+
     def put(self, number: int, values: bytes) -> None:
         """Keep a set."""
         self._places[number] = (self._held.add(values), len(values))

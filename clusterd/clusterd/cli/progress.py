@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
-from pathlib import Path
 from typing import Final, TypeVar
 
 #: Told what is being done, and how many bytes of the file have been read by then (None: as before).
@@ -32,9 +33,12 @@ def watched(files: Sequence[str]) -> Iterator[Tell]:
 
 
 def size_of(path: str) -> int:
-    """Return the bytes of a file; 0 where it is none, as standard input and folders are."""
-    file = Path(path)
-    return file.stat().st_size if path != "-" and file.is_file() else 0
+    """Return the bytes of a file; 0 where it is none, as standard input and folders are, or cannot be looked at."""
+    try:
+        status = None if path == "-" else os.stat(path)
+    except OSError:
+        return 0
+    return status.st_size if status is not None and stat.S_ISREG(status.st_mode) else 0
 
 
 def counted(records: Iterable[Record], what: str) -> Iterator[Record]:

@@ -68,7 +68,7 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
     from clusterd.services import open_services
 
     reports = []
-    if config.redis or config.data_folder().exists():  # asking makes no store
+    if config.redis or _may_be_there(config.data_folder()):  # asking makes no store
         with open_services(config) as services:
             reports = daemons(services.redis, config.redis_prefix)
     here = [report for report in reports if anywhere or report["host"] == socket.gethostname()]
@@ -87,6 +87,17 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
                 "pages go on, new rules and the lag come after it"
             )
     return 1 if trouble else 0
+
+
+def _may_be_there(folder: Path) -> bool:
+    """Whether a folder is there, or cannot be looked at: whoever opens it says why."""
+    try:
+        folder.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _trouble(reports: Sequence[Mapping[str, Any]]) -> str:

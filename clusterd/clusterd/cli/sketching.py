@@ -38,7 +38,7 @@ PROFILE: Final = click.option(
 JOBS: Final = click.option(
     "--jobs",
     metavar="N",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 1000),
     default=cores,
     help="Processes that sketch, where there are many pages; default: one for each core.",
 )

@@ -8,11 +8,15 @@ from typing import Final
 
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 from warcio.bufferedreaders import BufferedReader  # type: ignore[import-untyped]
+from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 
 from clusterd.ingest.contents import WARC
 
 #: Bytes that are looked at together of a line behind a record.
 LINE: Final = 1 << 20
+#: Bytes of a record's headers at most, its own and those of its answer together: servers send some kilobytes. Each line
+#: is held in memory, and a file of 1 MB may unpack to one of a gigabyte.
+HEADERS: Final = 1 << 22
 #: The line with which a record of an ARC file begins: URL, IP address, date, media type, length.
 _ARC_RECORD: Final = re.compile(rb"[A-Za-z][\w+.-]*:.* \S* \d{8,17} \S* \d+\s*\Z")
 
@@ -24,21 +28,40 @@ class Reader(BufferedReader):  # type: ignore[misc]
     took 43 s, ten times as much 100 times as long.
     """
 
+    #: Bytes of the record in hand that were read as lines.
+    _of_headers = 0
+
     def _fillbuff(self, block_size: int | None = None) -> None:
         """Take what has come: a read of so many bytes would lose it where what follows is broken, or wait for it."""
         if self.empty():
             self._process_read(self.stream.read1(self.block_size))
 
+    def begin_record(self) -> None:
+        """Count the lines of headers from here on."""
+        self._of_headers = 0
+
     def readline(self, length: int | None = None) -> bytes:
-        """Return a line, of a longer one than ``length`` bytes the beginning; nothing at the end."""
+        """Return a line of headers, of a longer one than ``length`` bytes the beginning; nothing at the end.
+
+        `ArchiveLoadFailed` where it would be more than `HEADERS` bytes of the record; nothing is taken then, for who
+        asks counts what he was given.
+        """
+        most = HEADERS - self._of_headers
+        if not most:
+            raise ArchiveLoadFailed(f"its headers are longer than {HEADERS} bytes")
+        line = self.line(most if length is None else min(length, most))
+        self._of_headers += len(line)
+        return line
+
+    def line(self, most: int) -> bytes:
+        """Return a line, of a longer one than so many bytes the beginning; nothing at the end."""
         parts: list[bytes] = []
-        left = -1 if length is None else length
-        while left and not (parts and parts[-1].endswith(b"\n")):
+        while most > 0 and not (parts and parts[-1].endswith(b"\n")):
             self._fillbuff()
             if self.empty():
                 break
-            parts.append(self.buff.readline(left))
-            left = left if length is None else left - len(parts[-1])
+            parts.append(self.buff.readline(most))
+            most -= len(parts[-1])
         return b"".join(parts)
 
 
@@ -57,7 +80,8 @@ class Archive(ArchiveIterator):  # type: ignore[misc]
     def _consume_blanklines(self) -> tuple[bytes | None, int]:
         """Return the line with which the next record begins, if any, and how many bytes were passed over before it."""
         passed, strays, begins = 0, False, True
-        while line := self.reader.readline(LINE):
+        self.reader.begin_record()
+        while line := self.reader.line(LINE):
             if begins and (line.startswith(WARC) or (self.mixed_arc_warc and _ARC_RECORD.match(line))):
                 break
             begins = line.endswith(b"\n")

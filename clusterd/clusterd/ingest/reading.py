@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,7 +60,7 @@ Progress = Callable[[int], None]
 def kind_of(path: str) -> Kind:
     """Return what a path holds; `WrongInput` where it is not there or of no known kind."""
     file = Path(path)
-    if path != "-" and file.is_dir():
+    if path != "-" and os.path.isdir(path):
         return "folder"
     if is_pipe(path):
         return "jsonl"
@@ -108,7 +109,10 @@ def _no_lines(head: bytes, spread: bool) -> str:
 
 def is_pipe(path: str) -> bool:
     """Whether a path is read as it comes, once: standard input, a named pipe, a shell's ``<(…)``."""
-    return path == "-" or Path(path).is_fifo()
+    try:
+        return path == "-" or stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):  # whoever opens it says why it cannot be
+        return False
 
 
 def read(

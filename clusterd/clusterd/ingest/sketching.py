@@ -19,7 +19,7 @@ from zlib import crc32
 
 from clusterd_crawler.clock import ms_of, now_ms
 from clusterd_crawler.errors import ClusterdError, WrongInput
-from clusterd_crawler.message import File, Redirect
+from clusterd_crawler.message import LONGEST_URL, YEAR_1, YEAR_10000, File, Redirect
 from clusterd_crawler.page import by_whole, content_identity
 from clusterd_crawler.sketch import Profile, Sketch
 from clusterd_crawler.text import NotText, is_markup
@@ -71,9 +71,10 @@ def day_of(label: str) -> int | None:
     if len(label) < len("2026-01-31") or label[4:5] != "-":
         return None
     try:
-        return ms_of(datetime.fromisoformat(label))
+        at = ms_of(datetime.fromisoformat(label))
     except ValueError:
         return None
+    return at if YEAR_1 <= at < YEAR_10000 else None  # a zone may lead beyond the years that messages carry
 
 
 @dataclass
@@ -200,6 +201,8 @@ class Sketching:
         elif not (is_text(page.url) and is_text(page.sweep or self.sweep)):
             raise WrongInput("the url or the sweep holds bytes or code points that are no text")
         elif not self.nameless:
+            if len(page.url) > LONGEST_URL:
+                raise WrongInput(f"the url has {len(page.url)} characters; {LONGEST_URL} are the most")
             canonical(page.url)  # refuses what is no absolute URL
         if not brings_page(page.status):
             raise WrongInput(f"{page.url} was answered with status {page.status}: no page")

@@ -26,8 +26,9 @@ def is_wacz(path: str) -> bool:
             held = _warcs(packed)
             for one in held:
                 packed.open(one).close()
-    except (zipfile.BadZipFile, OSError, RuntimeError) as error:
-        # Broken (of a place before the file's beginning the system says so); packed otherwise, or encrypted.
+    except (zipfile.BadZipFile, OSError, RuntimeError, ValueError) as error:
+        # Broken (the system says so of a place before the file's beginning, Python of a name that is not the UTF-8
+        # that it says it is); packed otherwise, or encrypted.
         raise WrongInput(f"{path}: is a zip archive that cannot be read: {error}") from None
     return bool(held)
 

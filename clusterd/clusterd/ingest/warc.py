@@ -72,6 +72,8 @@ UNREADABLE: Final = (
     BadZipFile,
 )
 
+log = logging.getLogger(__name__)
+
 #: It would name each URL with a blank in it, as it stands there, though it has put %20 for it.
 logging.getLogger("warcio").setLevel(logging.ERROR)
 
@@ -99,18 +101,26 @@ def read_warc(
 def originals(revisits: Revisits) -> Iterator[RawPage]:
     """Read the files of a run once more for what its ``revisit`` records refer to, and yield the pages that these are.
 
-    What is broken in the files has been told.
+    What is broken in the files has been told. A file that is gone by now, as where an archiver moves what it has
+    finished, costs no more than the revisits that refer to it.
     """
     for path in revisits.files:
         if not revisits.held:
             break
-        for name, stream, _ in warc_files(path):
-            for item in _read(stream, name, partial(_revisited, revisits)):
-                if isinstance(item, RawPage):
-                    yield item
-                if not revisits.held:
-                    break
+        try:
+            yield from _originals_in(path, revisits)
+        except (OSError, BadZipFile) as error:
+            log.warning("%s cannot be read once more for what revisit records refer to: %s", path, error)
     revisits.give_up()
+
+
+def _originals_in(path: str, revisits: Revisits) -> Iterator[RawPage]:
+    for name, stream, _ in warc_files(path):
+        for item in _read(stream, name, partial(_revisited, revisits)):
+            if isinstance(item, RawPage):
+                yield item
+            if not revisits.held:
+                return
 
 
 def _read(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[Held | Broken]:
@@ -319,6 +329,8 @@ def _http_headers(record: Any, loader: Any, url: str) -> Any:
     except EOFError:  # the file ends here, or nothing follows what was sent in advance
         _to_the_end(record)
         raise BrokenRecord("it does not begin with an HTTP status and headers: it is empty") from None
+    except ArchiveLoadFailed as error:
+        raise BrokenRecord(str(error)) from None
 
 
 def _has_length(record: Any) -> None:

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from math import ceil
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Final
 
 from clusterd_crawler.errors import ClusterdError, WrongInput
@@ -38,7 +39,13 @@ def check(file: Path) -> None:
     """Refuse what cannot be drawn before any work is done: no PNG or SVG, no such folder, no matplotlib."""
     if file.suffix.lower() not in FORMATS:
         raise WrongInput(f"{file}: the plot is written as PNG or SVG; give a name that ends in .png or .svg")
-    if not file.parent.is_dir():
+    try:
+        there = S_ISDIR(file.parent.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        there = False
+    except OSError as error:
+        raise WrongInput(f"{file}: cannot be written: {error.strerror}") from None
+    if not there:
         raise WrongInput(f"{file}: cannot be written: there is no folder {file.parent}")
     if find_spec("matplotlib") is None:
         raise ClusterdError("the plot needs matplotlib: pip install 'clusterd[plot]'")

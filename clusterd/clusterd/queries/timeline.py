@@ -27,7 +27,8 @@ from clusterd_crawler.message import YEAR_1, YEAR_10000
 from clusterd.clusters.contract import Version
 from clusterd.queries.stand_ins import Seen, Skipped, known_before, stand_ins
 
-_NUMBER: Final = re.compile(r"\d+")
+#: Of more digits than 4,300 Python reads no number.
+_NUMBER: Final = re.compile(r"\d{1,4000}")
 _YEAR_LAST: Final = re.compile(r"\D*\d{1,2}\D+(?:\d{1,2}\D+)?(?:19|20)\d\d\D*")
 #: An HTTP status from here on brings no page.
 FAILED: Final = 400

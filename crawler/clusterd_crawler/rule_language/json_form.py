@@ -292,7 +292,7 @@ def _text(value: Any, where: str) -> str:
 def _word(value: Any, where: str) -> str:
     """Return a text that may stand in an address: a typo must not make a rule that no URL ever meets."""
     if not _WORD.fullmatch(_text(value, where)):
-        raise RuleError(f"{where}: {value!r} has a character that no host has")
+        raise RuleError(f"{where}: {value!r} has a character that no id and no host has")
     return str(value)
 
 

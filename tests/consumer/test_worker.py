@@ -134,6 +134,25 @@ def test_stopping_ends_the_wait_for_a_store_and_loses_nothing(bench: Bench) -> N
     work_until(bench.worker(), lambda: len(bench.handed) == 5)
 
 
+def test_stopping_while_pages_are_applied_one_by_one_buries_none(bench: Bench) -> None:
+    bench.ledger.refuses = "http://h/bad"
+    bench.publish(encode(page(1)), encode(page(2)), encode(page(99, "http://h/bad")))
+    asked = StopFlag()
+
+    def go_away() -> None:
+        """Once the batch as a whole was refused."""
+        if bench.ledger.asked > 1:
+            bench.ledger.fail_next = 1_000_000
+            asked.set()
+
+    bench.ledger.before_apply = go_away
+    bench.worker(stopping=asked).run()
+    assert bench.dead_letters() == []
+    bench.ledger.fail_next, bench.ledger.before_apply = 0, lambda: None
+    work_until(bench.worker(), lambda: len(bench.handed) == 2)
+    assert len(bench.dead_letters()) == 1
+
+
 def test_the_batch_in_hand_is_finished_when_asked_to_stop(bench: Bench) -> None:
     bench.publish(*(encode(page(n)) for n in range(8)))
     asked = StopFlag()

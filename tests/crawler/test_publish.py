@@ -68,6 +68,15 @@ def test_all_arrives_in_order(redis_url: str, prefix: str, tmp_path: Path) -> No
     assert (out.counts.published, out.counts.spooled, out.counts.dropped) == (3000, 0, 0)
 
 
+def test_a_single_message_goes_out_though_nothing_follows(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    with publisher(redis_url, prefix, tmp_path) as out:
+        wait_until(lambda: out.reachable)
+        for number in (1, 2):
+            time.sleep(2 * LINGER_SECONDS)  # by then the sender waits for no more to come with it
+            out.offer(b"key", b"alone")
+            wait_until(lambda number=number: out.counts.published == number)
+
+
 def test_gathered_messages_wait_for_the_rest_of_them(redis_url: str, prefix: str, tmp_path: Path) -> None:
     entries = [(b"key", value) for value in values(20)]
     with publisher(redis_url, prefix, tmp_path) as out:

@@ -24,6 +24,7 @@ from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.verdict import Verdict, encode_verdict
 
 from tests.crawler.outage import Server
+from tests.services.redis_server import free_port
 from tests.services.waiting import wait_until
 
 
@@ -189,6 +190,20 @@ def test_after_an_absence_the_hosts_met_are_caught_up(prefix: str, tmp_path: Pat
             wait_until(lambda at_least=version: heard.rules and heard.rules[-1].version == at_least)
             client.close()
             server.stop()
+
+
+def test_however_long_a_feed_is_away_it_is_asked_as_often(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a crawl would hear of withdrawn rules as long again after an outage as that took."""
+    monkeypatch.setattr("clusterd_crawler.subscribe.subscriber.RETRY_SECONDS", (0.001, 0.002))
+    nowhere, asked = f"redis://127.0.0.1:{free_port()}/0", []
+
+    def connect_again() -> RedisFeed:
+        asked.append(nowhere)
+        return RedisFeed(nowhere, prefix)
+
+    subscriber = Subscriber(connect_again, lambda rules: None, lambda verdicts: None, "c1")
+    wait_until(lambda: len(asked) > 20)  # twice as seldom each time, the last of them would come after 17 minutes
+    subscriber.close(5)
 
 
 def test_hosts_met_are_caught_up_in_few_calls(prefix: str, tmp_path: Path) -> None:

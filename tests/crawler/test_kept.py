@@ -78,6 +78,21 @@ def test_beyond_the_disk_they_are_forgotten_and_counted(tmp_path: Path) -> None:
     kept.close()
 
 
+def test_what_is_still_to_be_read_back_counts_as_kept(tmp_path: Path) -> None:
+    spider = Spider()
+    kept = Kept(spider, tmp_path, disk_bytes=10**7, memory=1)
+    kept.spill([kept_out(spider, number) for number in range(PORTION + 1)])
+    portions = kept.read(["r1"])
+    assert [len(kept), len(next(portions)), len(kept), len(next(portions)), len(kept)] == [
+        PORTION + 1,
+        PORTION,
+        1,
+        1,
+        0,
+    ]
+    kept.close()
+
+
 def test_the_disk_is_free_again_of_what_was_read_back(tmp_path: Path) -> None:
     spider = Spider()
     entries = [kept_out(spider, number) for number in range(3)]

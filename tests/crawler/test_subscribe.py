@@ -19,6 +19,7 @@ from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.servers.redis_client import connect
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.subscribe.contract import News
+from clusterd_crawler.subscribe.others_pages import OthersPages, Wanted
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.verdict import Verdict, encode_verdict
@@ -177,6 +178,42 @@ def test_blocks_of_pages_say_what_these_were_fetched_for() -> None:
     assert fetches.unpack(block) == pages
     with pytest.raises(MessageError, match="version"):
         fetches.unpack(bytes((fetches.VERSION + 1,)) + block[1:])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken"),
+    [
+        (Wanted("ours"), []),
+        (Wanted("ours", own=True), [("ours", 1), ("ours", 9000)]),
+        (Wanted("ours", within=2.0), [("ours", 9000), ("another", 9000)]),
+        (Wanted("ours", within=2.0, own=True), [("ours", 9000), ("another", 9000)]),
+    ],
+)
+def test_of_the_pages_of_others_those_count_that_a_crawl_may_rest_on(
+    wanted: Wanted, taken: list[tuple[str, int]]
+) -> None:
+    others, found = OthersPages(wanted), []
+    for crawl, at in [("ours", 1), ("ours", 9000), ("another", 1), ("another", 9000)]:
+        block = fetches.pack([fetches.Fetch("http://h.test/", at)])
+        pages = others.arrived(fetches.key("h.test", crawl), block, met=True, now=10_000)
+        found += [(crawl, page.at) for page, _ in pages]
+        assert all(other == (crawl == "another") for _, other in pages)
+    assert found == taken
+    assert wanted.any == bool(taken)
+
+
+def test_pages_of_hosts_that_are_not_met_are_held_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = fetches.pack([fetches.Fetch("http://h.test/", 5)])
+    monkeypatch.setattr("clusterd_crawler.subscribe.others_pages.HELD_BYTES", 4 * len(block))
+    others = OthersPages(Wanted("ours", own=True))
+    for host in "aabbcc":
+        assert others.arrived(fetches.key(host, "ours"), block, met=False, now=10_000) == []
+        if host == "b":
+            assert others.met("unknown") == []
+    assert [len(others.met(host)) for host in "abcb"] == [0, 2, 2, 0]
+    for host in "defg":
+        others.arrived(fetches.key(host, "ours"), block, met=False, now=10_000)
+    assert [others.met(host) for host in "defg"] == [[("ours", block)]] * 4
 
 
 def test_after_an_absence_the_hosts_met_are_caught_up(prefix: str, tmp_path: Path) -> None:

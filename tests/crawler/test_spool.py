@@ -250,6 +250,16 @@ def test_what_another_user_left_denies_nobody_the_spool(tmp_path: Path, caplog: 
     heir.close()
 
 
+def test_a_lock_that_is_gone_by_the_time_it_is_looked_at_denies_nobody_the_spool(tmp_path: Path) -> None:
+    """Another crawl has taken over meanwhile what its owner had left."""
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "gone.lock").symlink_to(tmp_path / "gone")
+    spool = Spool(tmp_path / "spool", BIG)
+    assert spool.append(numbered(5)) == (5, 0)
+    assert drain(spool) == numbered(5)
+    spool.close()
+
+
 def test_of_several_that_left_something_the_first_is_the_oldest(tmp_path: Path) -> None:
     left = [Spool(tmp_path, BIG) for _ in range(6)]  # as crawls beside each other
     for number, spool in enumerate(left):

@@ -84,15 +84,15 @@ class AwayAtFirst:
 
 
 def test_what_is_buried_while_the_store_is_away_is_published_and_counted_once(bench: Bench) -> None:
-    bench.publish(b"\xff\xfe", encode(page(1)))
+    bench.publish(b"\xff\xfe", encode(page(1)), b"\xff", b"\xfe")
     transport = bench.transport()
     away: Any = AwayAtFirst(bench.client, 3)
     worker = Worker(
         transport, bench.ledger, bench.note, DeadLetters(transport, away, bench.prefix), batch=10, poll_timeout=0.1
     )
     work_until(worker, lambda: len(bench.handed) == 1)
-    assert len(bench.dead_letters()) == 1
-    assert worker.dead_letters == counted(bench.client, bench.prefix) == 1
+    assert len(bench.dead_letters()) == 3
+    assert worker.dead_letters == counted(bench.client, bench.prefix) == 3
 
 
 def test_a_store_that_is_away_is_asked_until_it_is_back(bench: Bench) -> None:

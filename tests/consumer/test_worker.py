@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from base64 import b64decode
@@ -13,9 +14,10 @@ from typing import Any
 import pytest
 import redis
 from clusterd_consumer.dead_letters import DeadLetters, counted
-from clusterd_consumer.insisting import StopFlag
+from clusterd_consumer.insisting import Insisting, StopFlag
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.worker import Batch, Worker
+from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import Failure, SkipReport, encode
 
 from tests.consumer.worker_bench import Bench, page, work_until
@@ -106,6 +108,32 @@ def test_a_store_that_is_away_is_asked_until_it_is_back(bench: Bench) -> None:
     work_until(worker, lambda: len(bench.handed) == 5)
     assert troubles == ["the ledger is away"] * 4 + [""]
     assert bench.dead_letters() == []
+
+
+def test_however_long_a_store_is_away_it_is_asked_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a daemon would go on as long again after an outage as that took."""
+    monkeypatch.setattr("clusterd_consumer.insisting.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("clusterd_consumer.insisting.LONGEST_PAUSE", 0.002)
+    left = list(range(20))  # twice as seldom each time, the last would be asked after 17 minutes
+
+    def ask() -> str:
+        if left:
+            raise Unreachable(f"the store is away {left.pop()} times more")
+        return "it is back"
+
+    assert Insisting(level=logging.DEBUG)(ask) == "it is back"
+
+
+def test_patience_with_a_store_that_stays_away_ends() -> None:
+    asked: list[float] = []
+
+    def ask() -> None:
+        asked.append(time.monotonic())
+        raise Unreachable("the store is away")
+
+    with pytest.raises(Unreachable, match="the store is away"):
+        Insisting(patience=0.3)(ask)
+    assert len(asked) > 2
 
 
 def test_pages_that_a_lost_store_may_have_applied_are_handed_on_as_such(bench: Bench) -> None:

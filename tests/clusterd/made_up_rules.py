@@ -68,6 +68,13 @@ class SidLearner:
         return RuleSet(self.host, 1, (replace(sid_rule(self.host), state="pinned"),))
 
 
+class Once(SidLearner):
+    """Learns nothing more once it has said its rule."""
+
+    def due(self) -> bool:
+        return not self.live
+
+
 class Log:
     """Where rule sets are published to."""
 

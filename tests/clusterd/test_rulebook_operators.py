@@ -52,9 +52,10 @@ def test_a_pinned_rule_stays_whatever_the_watch_says(serve: Serve, log: Log) -> 
     service.observe(duplicates())
     service.learn_due(now=1)
     assert service.pin(sid_rule().id, at=2).state == "pinned"
-    service.observe([contradiction()])
-    service.learn_due(now=3)
-    assert [rule.state for rule in log.sets[-1].rules] == ["pinned"]
+    for number in range(4):
+        service.observe([contradiction(number)])
+        service.learn_due(now=3)
+    assert [rule.state for rule in log.sets[-1].rules] == [rule.state for rule in service.rules()] == ["pinned"]
     service.retire(sid_rule().id, at=4)
     assert log.sets[-1].rules == ()
 
@@ -214,6 +215,21 @@ def test_a_rule_that_is_imported_again_is_watched_anew(serve: Serve) -> None:
     strike(restarted, ref, 5, 120)
     assert restarted.entry(ref.id).last.by == "watch"
     assert "3 of 3" in restarted.entry(ref.id).last.reason
+
+
+def test_a_rule_in_force_that_is_imported_keeps_its_past_and_its_trials(serve: Serve) -> None:
+    service, ref = serve(), sid_rule(key=Key("ref"))
+    service.import_rules([ref], at=1)
+    service.observe([sketch(f"http://{HOST}/{number}", number + 1) for number in range(8)])
+    for number in range(2):
+        strike(service, ref, number, 10 + number)
+    service.pin(ref.id, at=50)
+    service.import_rules([ref], at=100)
+    assert [turn.by for turn in service.entry(ref.id).history] == ["import", "hand", "import"]
+    assert service.entry(ref.id).rule.state == "live"
+    strike(service, ref, 2, 110)
+    assert service.entry(ref.id).last.by == "watch"
+    assert "3 of 3" in service.entry(ref.id).last.reason
 
 
 def test_what_is_retired_by_a_file_does_not_come_back(serve: Serve) -> None:

@@ -59,6 +59,22 @@ def test_pages_are_shared_from_the_first_rule_on(book: RuleBook) -> None:
     service.close()
 
 
+def test_pages_that_came_while_no_rule_was_in_force_are_shared_when_one_is(book: RuleBook) -> None:
+    shared = Shared()
+    service = RuleService(book, shared.publish, make_learner=SidLearner)
+    service.observe([sketch(p.url, p.content, p.fetched_at, crawl="one") for p in duplicates(at=3)])
+    service.learn_due(now=10)
+    service.retire(sid_rule().id, at=11)
+    service.observe([page(1, 12)])  # type: ignore[list-item]
+    service.learn_due(now=13)
+    shared.urls()
+    service.pin(sid_rule().id, at=14)
+    service.observe([page(2, 15)])  # type: ignore[list-item]
+    service.learn_due(now=16)
+    assert {"new/1", "new/2"} < set(shared.urls())
+    service.close()
+
+
 def test_pages_of_every_mirror_are_shared(book: RuleBook) -> None:
     """A rule that spans hosts is kept under their domain: no host but the one of that name has it as its own."""
     published: list[str] = []

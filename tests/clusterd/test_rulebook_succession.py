@@ -108,6 +108,15 @@ def test_what_a_rule_does_besides_that_is_like_the_retired_one_may_come() -> Non
     assert reasons(after)[wide.id] == f"by hand, with {a.id}"
 
 
+def test_what_edits_the_same_and_keeps_the_pages_of_the_retired_rule_apart_may_come() -> None:
+    a, edits = on_path("a"), (Edit(SID, "delete"),)
+    context = Condition(Key(), "in", ("a",)), Condition(SID, "is", ("1",))
+    pair = (f"http://{HOST}/a?sid=1", f"http://{HOST}/a", True)
+    at_one_value = Rule(rule_id(HOST, context, edits), HOST, context, edits, evidence=(pair,))
+    after = relearned(by_operator(a), learned(at_one_value), 3)
+    assert [rule.id for rule in after.rules.rules] == [at_one_value.id]
+
+
 def test_what_is_like_a_rule_that_was_retired_can_be_pinned_and_then_stays() -> None:
     a, both = on_path("a"), on_path("a", "b")
     pinned = turned(relearned(by_operator(both), learned(a), 3), {a.id: ("pinned", "hand", "by hand")}, 4)

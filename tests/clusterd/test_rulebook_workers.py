@@ -24,6 +24,7 @@ from clusterd_crawler.sketch import Sketch
 from tests.clusterd.made_up_rules import (
     HOST,
     Log,
+    Once,
     Serve,
     SidLearner,
     contradiction,
@@ -151,7 +152,7 @@ def test_a_lesson_longer_than_its_lease_takes_off_no_page(book: RuleBook, monkey
 
 
 def test_what_could_not_be_saved_is_learned_again(serve: Serve, book: RuleBook, log: Log) -> None:
-    service = serve()
+    service = serve(Once)
     service.observe(duplicates())
     save, calls = book.save, []
 

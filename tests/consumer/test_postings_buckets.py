@@ -259,7 +259,8 @@ def test_a_bucket_that_changed_since_it_was_read_is_not_swapped(client: Client, 
     version = client.get(f"{base}:pv") or 0
     halves = (0, len(before), *buckets.split(before, 0, 256))
     if meanwhile == "appended":
-        lists.propose([posting(2, b"t", keys[:1])])
+        lists.propose([posting(2, b"t", keys[:1], fresh=True)])
+        assert client.get(f"{base}:pv") == version
     elif meanwhile == "withdrawn":
         lists.withdraw({1: keys[:1]})
     elif meanwhile == "split":

@@ -103,6 +103,20 @@ def test_what_millions_of_values_share_by_chance_is_counted_in_full() -> None:
     assert Estimate(*CORE.judge(a, [b], bits)[0]) == judging._conclude(counted, bits)
 
 
+@pytest.mark.parametrize("core", [pytest.param(True, marks=pytest.mark.core), False], ids=["compiled", "numpy"])
+def test_a_pair_is_judged_the_same_from_both_sides(core: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where only one of the two was seen whole: few of its shingles, all among the smallest of the other's."""
+    if not core:
+        monkeypatch.setattr(judging, "CORE", None)
+    bits, every = mantissa(COMPACT), np.sort(document(1, 5000))
+    for part in (every[:3], every[:40], every[::50], every[1000:], document(2, 5000, shared=0.6)):
+        a, b = (posted.prepare(sketch(values, COMPACT), COMPACT, DEFAULT)[0] for values in (part, every))
+        one, other = judging.judge(a, b, bits), judging.judge(b, a, bits)
+        assert one == Estimate(other.resemblance, other.b_in_a, other.a_in_b)
+    a = posted.prepare(sketch(every[:3], COMPACT), COMPACT, DEFAULT)[0]
+    assert judging.judge(a, b, bits).a_in_b == 1.0
+
+
 def test_a_number_of_shingles_is_kept_to_a_part_in_eight_thousand() -> None:
     for exact in (1, 401, 4095, 4096, 5000, 8191, 8192, 123_457, 10**6, 10**9 + 7, 2**41 + 1):
         code = int(stored.cut(np.array([exact], np.uint64), stored.SIZE_BITS)[0])

@@ -78,6 +78,25 @@ def test_tables_grow_shrink_and_leave_nothing(lists: RedisLists, prefix: str, re
     assert left <= {b"pb", b"pn", b"pv"}
 
 
+def test_a_table_whose_worker_died_before_it_grew_is_grown_by_the_next_over_a_doubling_too(
+    redis_url: str, prefix: str
+) -> None:
+    dice = np.random.default_rng(7)
+    posted = {number: np.unique(dice.integers(0, 2**32, 16, dtype=np.uint32)) for number in range(1, 301)}
+    with connect(redis_url) as client:
+        store, base = RedisLists(Calls(client), prefix, hash_tags(1), SCHEME), f"{prefix}{{0}}"
+        store.post([posting(n, b"s", of, fresh=True) for n, of in posted.items()])
+        for needed in (2 * FIRST - 8, 2 * FIRST + 8):
+            while int(client.get(f"{base}:pb") or FIRST) < needed:
+                client.set(f"{base}:pn", needed * LOAD)  # as many entries as ask for so many buckets
+                RedisLists(Calls(client), prefix, hash_tags(1), SCHEME).propose([])
+        made = int(client.get(f"{base}:pb") or 0)
+        assert made == 2 * FIRST + 8
+        after = RedisLists(Calls(client), prefix, hash_tags(1), SCHEME)
+        assert all(look_up(after, of[:1]) == [number] for number, of in posted.items())
+        assert look_up(after, np.concatenate(list(posted.values()))) == sorted(posted)
+
+
 @pytest.mark.parametrize("batch", [5000, 250], ids=["far behind", "a little behind"])
 def test_a_table_that_lags_behind_grows_and_every_entry_lies_where_it_belongs(
     redis_url: str, prefix: str, batch: int

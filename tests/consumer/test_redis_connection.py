@@ -7,11 +7,13 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import CONNECT_TIMEOUT, connect, greet, translated
+from clusterd_consumer.redis_failover import Failover
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.publish.publisher import Publisher
@@ -111,6 +113,23 @@ def test_a_cluster_of_which_the_first_node_named_is_away(redis_cluster_url: str,
     settled(index)
     assert partition(index) == expected(CRAWL)
     index.close()
+
+
+@pytest.mark.cluster
+def test_a_question_that_a_cluster_refuses_is_asked_once(redis_cluster_url: str, prefix: str) -> None:
+    """No replica that takes the place of a primary would answer otherwise."""
+    asked: list[str] = []
+    client: Any = connect(redis_cluster_url)
+    client.set(f"{prefix}word", "no list")
+
+    def ask() -> object:
+        asked.append("once")
+        return client.llen(f"{prefix}word")
+
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        Failover(client, seconds=60)(ask)
+    client.close()
+    assert asked == ["once"]
 
 
 @pytest.mark.parametrize("tls", ["", "?ssl_password=key-of-keys"])

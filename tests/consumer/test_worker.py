@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from base64 import b64decode
@@ -13,9 +14,10 @@ from typing import Any
 import pytest
 import redis
 from clusterd_consumer.dead_letters import DeadLetters, counted
-from clusterd_consumer.insisting import StopFlag
+from clusterd_consumer.insisting import Insisting, StopFlag
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.worker import Batch, Worker
+from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import Failure, SkipReport, encode
 
 from tests.consumer.worker_bench import Bench, page, work_until
@@ -84,15 +86,15 @@ class AwayAtFirst:
 
 
 def test_what_is_buried_while_the_store_is_away_is_published_and_counted_once(bench: Bench) -> None:
-    bench.publish(b"\xff\xfe", encode(page(1)))
+    bench.publish(b"\xff\xfe", encode(page(1)), b"\xff", b"\xfe")
     transport = bench.transport()
     away: Any = AwayAtFirst(bench.client, 3)
     worker = Worker(
         transport, bench.ledger, bench.note, DeadLetters(transport, away, bench.prefix), batch=10, poll_timeout=0.1
     )
     work_until(worker, lambda: len(bench.handed) == 1)
-    assert len(bench.dead_letters()) == 1
-    assert worker.dead_letters == counted(bench.client, bench.prefix) == 1
+    assert len(bench.dead_letters()) == 3
+    assert worker.dead_letters == counted(bench.client, bench.prefix) == 3
 
 
 def test_a_store_that_is_away_is_asked_until_it_is_back(bench: Bench) -> None:
@@ -106,6 +108,32 @@ def test_a_store_that_is_away_is_asked_until_it_is_back(bench: Bench) -> None:
     work_until(worker, lambda: len(bench.handed) == 5)
     assert troubles == ["the ledger is away"] * 4 + [""]
     assert bench.dead_letters() == []
+
+
+def test_however_long_a_store_is_away_it_is_asked_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a daemon would go on as long again after an outage as that took."""
+    monkeypatch.setattr("clusterd_consumer.insisting.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("clusterd_consumer.insisting.LONGEST_PAUSE", 0.002)
+    left = list(range(20))  # twice as seldom each time, the last would be asked after 17 minutes
+
+    def ask() -> str:
+        if left:
+            raise Unreachable(f"the store is away {left.pop()} times more")
+        return "it is back"
+
+    assert Insisting(level=logging.DEBUG)(ask) == "it is back"
+
+
+def test_patience_with_a_store_that_stays_away_ends() -> None:
+    asked: list[float] = []
+
+    def ask() -> None:
+        asked.append(time.monotonic())
+        raise Unreachable("the store is away")
+
+    with pytest.raises(Unreachable, match="the store is away"):
+        Insisting(patience=0.3)(ask)
+    assert len(asked) > 2
 
 
 def test_pages_that_a_lost_store_may_have_applied_are_handed_on_as_such(bench: Bench) -> None:
@@ -132,6 +160,25 @@ def test_stopping_ends_the_wait_for_a_store_and_loses_nothing(bench: Bench) -> N
     assert not thread.is_alive()
     bench.ledger.fail_next = 0
     work_until(bench.worker(), lambda: len(bench.handed) == 5)
+
+
+def test_stopping_while_pages_are_applied_one_by_one_buries_none(bench: Bench) -> None:
+    bench.ledger.refuses = "http://h/bad"
+    bench.publish(encode(page(1)), encode(page(2)), encode(page(99, "http://h/bad")))
+    asked = StopFlag()
+
+    def go_away() -> None:
+        """Once the batch as a whole was refused."""
+        if bench.ledger.asked > 1:
+            bench.ledger.fail_next = 1_000_000
+            asked.set()
+
+    bench.ledger.before_apply = go_away
+    bench.worker(stopping=asked).run()
+    assert bench.dead_letters() == []
+    bench.ledger.fail_next, bench.ledger.before_apply = 0, lambda: None
+    work_until(bench.worker(), lambda: len(bench.handed) == 2)
+    assert len(bench.dead_letters()) == 1
 
 
 def test_the_batch_in_hand_is_finished_when_asked_to_stop(bench: Bench) -> None:

@@ -41,12 +41,15 @@ class Ledger:
     mute_next: bool = False
     #: It is of the past, and has not said so yet.
     gone_back: bool = False
+    #: How often it was asked to apply something, and how many pages it has.
+    asked: int = 0
     applied: int = 0
     before_apply: Callable[[], None] = lambda: None
 
     def apply(
         self, sketches: Sequence[Sketch], position: Position | None = None, known: Position | None = None
     ) -> list[bool]:
+        self.asked += 1
         self.before_apply()
         if self.fail_next:
             self.fail_next -= 1

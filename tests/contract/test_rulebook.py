@@ -202,6 +202,10 @@ def test_a_host_is_changed_until_it_was_looked_at_since(book: RuleBook) -> None:
     assert book.changed() == {HOST: 1}
     book.looked_at(HOST, 1)
     assert book.changed() == {}
+    book.looked_at(HOST, 1)  # as another has, whose lease ran out meanwhile: no host has fewer pages than none
+    assert book.changed() == {}
+    book.add_pages({HOST: [page(4)]})
+    assert book.changed() == {HOST: 1}
 
 
 def test_only_one_owner_has_a_lease(book: RuleBook) -> None:

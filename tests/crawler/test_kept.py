@@ -9,10 +9,23 @@ import sys
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import scrapy
-from clusterd_crawler.crawling.requests.kept import PORTION, Kept, KeptOut, pack
+from clusterd_crawler.crawling.requests.admission import Admission
+from clusterd_crawler.crawling.requests.decisions import Decisions
+from clusterd_crawler.crawling.requests.kept import PORTION, Kept, KeptOut, pack, unpack
+from clusterd_crawler.crawling.requests.purposes import Purposes
+from clusterd_crawler.crawling.requests.under_way import UnderWay
+from clusterd_crawler.crawling.skipped import SkippedDuplicate
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.skipping.known_pages import KnownPages
+from clusterd_crawler.skipping.skip import Skip
+from scrapy.utils.test import get_crawler
+
+from tests.crawler.changing import HOST, drop
 
 
 class Spider(scrapy.Spider):
@@ -62,6 +75,19 @@ def test_beyond_the_disk_they_are_forgotten_and_counted(tmp_path: Path) -> None:
     assert kept.forgotten > 0
     assert len(kept) + kept.forgotten == 100
     assert sum(path.stat().st_size for path in tmp_path.rglob("*.requests")) < 2500
+    kept.close()
+
+
+def test_what_is_still_to_be_read_back_counts_as_kept(tmp_path: Path) -> None:
+    spider = Spider()
+    kept = Kept(spider, tmp_path, disk_bytes=10**7, memory=1)
+    kept.spill([kept_out(spider, number) for number in range(PORTION + 1)])
+    portions = kept.read(["r1"])
+    assert [len(kept), len(next(portions)), len(kept)] == [PORTION + 1, PORTION, 1]
+    kept.write(written := BytesIO())  # for the crawl's next run: what was read back has been decided about
+    written.seek(0)
+    assert [one and one.request.url for one in unpack(written, "", spider)] == [f"http://a.test/{PORTION}"]
+    assert [len(next(portions)), len(kept)] == [1, 0]
     kept.close()
 
 
@@ -159,6 +185,29 @@ def test_another_rule_may_take_over(tmp_path: Path) -> None:
     kept.add(replace(entry, rule="r2"))
     assert kept.take({"r1"}) == []
     assert [found.request for found in kept.take({"r2"})] == [entry.request]
+
+
+def test_what_is_kept_out_again_after_it_was_queued_again_is_kept_and_counted_again() -> None:
+    """Its second rule may be withdrawn, too."""
+    crawler: Any = get_crawler(Spider)
+    crawler.engine = SimpleNamespace(crawl=lambda request: None)
+    decisions, kept = Decisions(KnownPages(explore=0), 100), list[tuple[str, KeptOut]]()
+
+    def note(url: str, skip: Skip, kept_out: KeptOut) -> None:
+        kept.append((skip.rule, kept_out))
+
+    purposes, under_way = Purposes(Spider(), crawler.settings), UnderWay(8)
+    admission = Admission(crawler, decisions, purposes, None, under_way, note, lambda kept_out: None, 0)
+    decisions.fetched(f"http://{HOST}/a", 1)
+    request = scrapy.Request(f"http://{HOST}/a?s=1")
+    for version, rule in enumerate(("one", "two"), 1):
+        decisions.load(RuleSet(HOST, version, (drop("s", rule),)))
+        with pytest.raises(SkippedDuplicate):
+            admission.consider(request, filtered=True)
+        assert kept.pop() == (rule, KeptOut(rule, request, filtered=True))
+        queued = admission.fetch_again(KeptOut(rule, request, filtered=True))
+        assert queued is not None
+        request = queued
 
 
 KILLED = """

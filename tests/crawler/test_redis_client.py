@@ -1,4 +1,4 @@
-"""What a crawl is told of an address of Redis that is wrong, and by a Redis that is not there."""
+"""What a crawl is told of an address of Redis that is wrong, and by a Redis that is not there; what is logged of it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import redis
 from clusterd_crawler import topics
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.publish.redis_log import RedisLog
+from clusterd_crawler.servers.redis_address import shown, shown_host
 from clusterd_crawler.servers.redis_client import connect, translated
 from clusterd_crawler.subscribe.contract import News
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
@@ -149,3 +150,42 @@ def test_a_crawl_whose_user_may_not_hear_the_daemon_says_so_once(
             client.execute_command("ACL", "DELUSER", user)
     assert caplog.text.count("cannot be read now: Redis at") == 1
     assert "run the 'xread' command; docs/operations.md has what its user needs (ACLs)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("url", "logged"),
+    [
+        ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),
+        ("redis://:secret@127.0.0.1:6379/0", "redis://:***@127.0.0.1:6379/0"),
+        ("rediss://user:s:e@cret@host/0", "rediss://user:***@host/0"),
+        ("redis://user@host:1", "redis://user@host:1"),
+        ("user:secret@host:1", "user:***@host:1"),
+        ("redis//user:sec\nret@host", "redis//user:***@host"),
+        (
+            "unix:///run/redis.sock?db=1&password=secret&protocol=2",
+            "unix:///run/redis.sock?db=1&password=***&protocol=2",
+        ),
+    ],
+)
+def test_no_password_is_logged(url: str, logged: str) -> None:
+    assert shown(url) == logged
+
+
+def test_nor_is_an_option_that_does_not_exist() -> None:
+    with pytest.raises(SettingError, match=r"'redis://127.0.0.1:1/0'.* no option 'pasword'"):
+        connect("redis://127.0.0.1:1/0?pasword=secret")
+
+
+@pytest.mark.parametrize(
+    ("url", "logged"),
+    [
+        ("http://who:secret@h:80/", "http://who:***@h:80/"),
+        ("https://hooks.example/services/T0/B0/token", "https://hooks.example/…"),
+        ("ftp://who:secret@h/?token=a", "ftp://who:***@h/…"),
+        ("who:secret@h/alerts", "who:***@h/…"),
+        ("https://token@h/alerts", "https://***@h/…"),
+        ("token@h", "***@h"),
+    ],
+)
+def test_of_a_web_address_the_host_is_logged(url: str, logged: str) -> None:
+    assert shown_host(url) == logged

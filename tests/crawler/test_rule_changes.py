@@ -95,6 +95,43 @@ def test_what_is_on_its_way_to_the_disk_when_its_rule_is_withdrawn_is_fetched(tm
     asyncio.run(scenario())
 
 
+def test_what_a_rule_that_came_back_keeps_out_is_written_to_the_disk_as_ever(tmp_path: Path) -> None:
+    """Not decided anew each time, which writes it to the disk again, and so on."""
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=1)
+        changing.known.fetched(f"http://{HOST}/a", 1)
+        for version, rules in enumerate([(drop("s", "one"),), (), (drop("s", "one"),)], 1):
+            await changing.use(version, *rules)
+        decided = []
+        changing.changes._decide = lambda kept, counted: decided.append(kept)
+        for number in range(6):
+            await changing.changes.keep(kept_out("one", f"s={number}"))
+        await changing.loop.done()
+        assert (decided, len(changing.kept)) == ([], 6)
+
+    asyncio.run(scenario())
+
+
+def test_what_cannot_be_written_is_let_go_as_all_else_is(tmp_path: Path) -> None:
+    urls = [f"http://{HOST}/a?s={number}" for number in (1, 2)]
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=1)
+        changing.known.fetched(f"http://{HOST}/a", 1)
+        await changing.use(1, drop("s", "one"))
+        changing.kept.add(KeptOut("one", scrapy.Request(urls[0], callback=lambda response: None), filtered=False))
+        with held_up(changing.kept, "spill"):
+            changing.loop.start(changing.changes.keep(kept_out("one", "s=2")))
+            await asyncio.sleep(0.05)
+            changing.changes.arrived(RuleSet(HOST, 2, (drop("s", "one"),), unskip=tuple(urls)))
+            await asyncio.sleep(0.1)
+        await changing.loop.done()
+        assert sorted(changing.fetched) == urls
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("why", ["withdrawn", "unskipped", "a page is gone"])
 @pytest.mark.parametrize("anew", [False, True], ids=["skipped", "decided anew"])
 def test_what_is_being_written_to_the_disk_is_let_go_as_all_else_is(tmp_path: Path, why: str, anew: bool) -> None:

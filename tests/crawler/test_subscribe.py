@@ -19,11 +19,13 @@ from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.servers.redis_client import connect
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.subscribe.contract import News
+from clusterd_crawler.subscribe.others_pages import OthersPages, Wanted
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.verdict import Verdict, encode_verdict
 
 from tests.crawler.outage import Server
+from tests.services.redis_server import free_port
 from tests.services.waiting import wait_until
 
 
@@ -178,6 +180,42 @@ def test_blocks_of_pages_say_what_these_were_fetched_for() -> None:
         fetches.unpack(bytes((fetches.VERSION + 1,)) + block[1:])
 
 
+@pytest.mark.parametrize(
+    ("wanted", "taken"),
+    [
+        (Wanted("ours"), []),
+        (Wanted("ours", own=True), [("ours", 1), ("ours", 9000)]),
+        (Wanted("ours", within=2.0), [("ours", 9000), ("another", 9000)]),
+        (Wanted("ours", within=2.0, own=True), [("ours", 9000), ("another", 9000)]),
+    ],
+)
+def test_of_the_pages_of_others_those_count_that_a_crawl_may_rest_on(
+    wanted: Wanted, taken: list[tuple[str, int]]
+) -> None:
+    others, found = OthersPages(wanted), []
+    for crawl, at in [("ours", 1), ("ours", 9000), ("another", 1), ("another", 9000)]:
+        block = fetches.pack([fetches.Fetch("http://h.test/", at)])
+        pages = others.arrived(fetches.key("h.test", crawl), block, met=True, now=10_000)
+        found += [(crawl, page.at) for page, _ in pages]
+        assert all(other == (crawl == "another") for _, other in pages)
+    assert found == taken
+    assert wanted.any == bool(taken)
+
+
+def test_pages_of_hosts_that_are_not_met_are_held_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = fetches.pack([fetches.Fetch("http://h.test/", 5)])
+    monkeypatch.setattr("clusterd_crawler.subscribe.others_pages.HELD_BYTES", 4 * len(block))
+    others = OthersPages(Wanted("ours", own=True))
+    for host in "aabbcc":
+        assert others.arrived(fetches.key(host, "ours"), block, met=False, now=10_000) == []
+        if host == "b":
+            assert others.met("unknown") == []
+    assert [len(others.met(host)) for host in "abcb"] == [0, 2, 2, 0]
+    for host in "defg":
+        others.arrived(fetches.key(host, "ours"), block, met=False, now=10_000)
+    assert [others.met(host) for host in "defg"] == [[("ours", block)]] * 4
+
+
 def test_after_an_absence_the_hosts_met_are_caught_up(prefix: str, tmp_path: Path) -> None:
     heard, server = Heard(), Server(tmp_path)
     with subscribed(server.url, prefix, heard) as subscriber:
@@ -189,6 +227,20 @@ def test_after_an_absence_the_hosts_met_are_caught_up(prefix: str, tmp_path: Pat
             wait_until(lambda at_least=version: heard.rules and heard.rules[-1].version == at_least)
             client.close()
             server.stop()
+
+
+def test_however_long_a_feed_is_away_it_is_asked_as_often(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a crawl would hear of withdrawn rules as long again after an outage as that took."""
+    monkeypatch.setattr("clusterd_crawler.subscribe.subscriber.RETRY_SECONDS", (0.001, 0.002))
+    nowhere, asked = f"redis://127.0.0.1:{free_port()}/0", []
+
+    def connect_again() -> RedisFeed:
+        asked.append(nowhere)
+        return RedisFeed(nowhere, prefix)
+
+    subscriber = Subscriber(connect_again, lambda rules: None, lambda verdicts: None, "c1")
+    wait_until(lambda: len(asked) > 20)  # twice as seldom each time, the last of them would come after 17 minutes
+    subscriber.close(5)
 
 
 def test_hosts_met_are_caught_up_in_few_calls(prefix: str, tmp_path: Path) -> None:

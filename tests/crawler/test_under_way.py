@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd_crawler.crawling.requests.under_way import NOTED, UnderWay
+from clusterd_crawler.crawling.requests.under_way import LEFT_SECONDS, NOTED, UnderWay
 from clusterd_crawler.rules import RuleSet
 from scrapy import Request
 
@@ -111,6 +111,20 @@ def test_however_few_may_wait_all_do_for_a_page_that_is_here() -> None:
     assert not asyncio.run(wait(arrived=False))
 
 
+def test_a_page_that_is_here_is_waited_for_until_it_is_read() -> None:
+    """However long its verdict takes: that it had left the downloader says nothing any more."""
+
+    async def is_waited_for() -> bool:
+        under_way, request = UnderWay(8), Request("http://h.com/?sid=1")
+        assert under_way.begin("http://h.com/", request)
+        under_way.left(request)
+        under_way.arrived(request)
+        await asyncio.sleep(LEFT_SECONDS + 0.2)
+        return not under_way.begin("http://h.com/", Request("http://h.com/?sid=2"))
+
+    assert asyncio.run(is_waited_for())
+
+
 def test_half_of_the_requests_may_wait_for_one_page_and_three_quarters_in_all() -> None:
     async def wait(*keys: str) -> list[bool]:
         under_way, requests = UnderWay(8), [Request(f"http://h.com/{key}") for key in "abcd"]
@@ -124,6 +138,27 @@ def test_half_of_the_requests_may_wait_for_one_page_and_three_quarters_in_all() 
 
     assert asyncio.run(wait(*"aaaaab")) == [True] * 4 + [False, True]
     assert asyncio.run(wait(*"aabbccdd")) == [True] * 6 + [False] * 2
+
+
+def test_as_many_may_wait_after_others_have() -> None:
+    """Whatever became of their waiting: the page came, it took too long, or the crawl ended it."""
+
+    async def wait() -> list[bool]:
+        under_way, came = UnderWay(4), []
+        for number in range(8):
+            request = Request(f"http://h.com/{number}")
+            assert under_way.begin("key", request)
+            cancelled = asyncio.create_task(under_way.ended("key", 5))
+            late = await under_way.ended("key", 0.001)
+            cancelled.cancel()
+            await asyncio.wait([cancelled])
+            waiting = [asyncio.create_task(under_way.ended("key", 5)) for _ in range(2)]
+            await asyncio.sleep(0)
+            under_way.end(request)
+            came += [not late, *await asyncio.gather(*waiting)]
+        return came
+
+    assert asyncio.run(wait()) == [True] * 24
 
 
 def test_requests_that_were_replaced_are_not_kept() -> None:

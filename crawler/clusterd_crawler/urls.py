@@ -123,9 +123,16 @@ def _escaped(text: str) -> str:
         text = _UNSAFE.sub(lambda match: _encode(match[0]), text)
     if "%" not in text:
         return text
-    if _MALFORMED.search(text):
-        return _ESCAPE.sub(lambda match: match[0].upper(), text)
-    return _ESCAPE.sub(_decode, text)
+    return capital_escapes(text) if _MALFORMED.search(text) else _ESCAPE.sub(_decode, text)
+
+
+def capital_escapes(text: str) -> str:
+    """Return a part of a URL with its escapes in the capitals that they have in canonical ones.
+
+    >>> capital_escapes("caf%c3%a9%")
+    'caf%C3%A9%'
+    """
+    return _ESCAPE.sub(lambda match: match[0].upper(), text)
 
 
 def _encode(text: str) -> str:

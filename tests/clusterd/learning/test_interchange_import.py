@@ -53,6 +53,19 @@ def test_keys_and_values_written_by_hand_are_those_of_urls() -> None:
     assert again == rule
 
 
+def test_escapes_in_small_letters_are_those_of_urls(tmp_path: Path) -> None:
+    """As a site's links have them, and its log: such a rule was stored, and met no URL."""
+    given, short = "http://example.com/k%c3%bc/1?gr%c3%b6=1&q=2", "http://example.com/k%c3%bc/1?q=2"
+    key, value = {"key": "?gr%c3%b6", "op": "delete"}, {"key": "k(3,-)", "test": "is", "values": ["k%c3%bc"]}
+    said = {"host": "example.com", "context": [value], "transformation": [key], "carrier": [value]}
+    (rule,) = read_rules(json.dumps({"clusterd-rules": 1, "rules": [said]}), "clusterd").rules
+    assert ours([rule])(canonical(given)) == canonical(short)
+    assert rule.carrier == rule.context
+    text = json.dumps([entry(args=["gr%c3%b6"], urlPattern={"include": ["example.com/k%c3%bc/"]})])
+    assert theirs(text, tmp_path)(given) == short
+    assert ours(read_rules(text, "dud").rules)(canonical(given)) == canonical(short)
+
+
 def test_the_example_of_its_documentation_is_read() -> None:
     done = read_rules(json.dumps([entry()]), "dud")
     assert {rule.host for rule in done.rules} == {"example.com", "www.example.com"}

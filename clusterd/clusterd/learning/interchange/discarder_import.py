@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from clusterd_crawler.errors import RuleError, WrongInput
 from clusterd_crawler.rule_language.json_form import may_have_rules
 from clusterd_crawler.rules import SCHEME, Condition, Edit, Key, Rule, component, rule_id
-from clusterd_crawler.urls import canonical, host_of, registrable
+from clusterd_crawler.urls import canonical, capital_escapes, host_of, registrable
 
 from clusterd.learning.interchange.discarder_export import CASE_NOTE
 from clusterd.learning.interchange.discarder_paths import Inexpressible
@@ -125,13 +125,13 @@ def _split(pattern: str, where: str = "entry") -> _Pattern:
 def _rules(entry: Mapping[str, Any], include: str) -> Iterator[Rule]:
     if not include:
         raise Inexpressible("a pattern for every domain; a rule belongs to one host")
-    pattern = _split(include)
+    pattern = _split(capital_escapes(include))
     if pattern.fragment:
         raise Inexpressible("a fragment, which never reaches the server")
     host = host_of(canonical(f"{pattern.scheme or 'http'}://{pattern.host}/"))
     if not may_have_rules(host):
         raise Inexpressible(f"{pattern.host!r} has a character that no host has")
-    exclude = [_split(text) for text in entry["urlPattern"].get("exclude") or []]
+    exclude = [_split(capital_escapes(text)) for text in entry["urlPattern"].get("exclude") or []]
     context = (*_scheme(pattern.scheme), *_path(pattern.path), *_query(pattern.query))
     if not pattern.path and not pattern.query:
         if registrable(host) != host:
@@ -144,7 +144,8 @@ def _rules(entry: Mapping[str, Any], include: str) -> Iterator[Rule]:
 
 
 def _rule(host: str, context: tuple[Condition, ...], entry: Mapping[str, Any], *, spans: bool) -> Rule:
-    more, transformation = _edits(entry["processor"], entry.get("args") or [], host, context, spans)
+    args = [capital_escapes(arg) if isinstance(arg, str) else arg for arg in entry.get("args") or []]
+    more, transformation = _edits(entry["processor"], args, host, context, spans)
     context = tuple(dict.fromkeys((*context, *more)))
     made = rule_id(host, context, transformation)
     return Rule(made, host, context, transformation, spans=spans, state="live")

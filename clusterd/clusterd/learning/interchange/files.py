@@ -19,7 +19,7 @@ from urllib.parse import quote
 from clusterd_crawler.errors import RuleError
 from clusterd_crawler.rule_language.json_form import rule_from_json, rule_to_json
 from clusterd_crawler.rules import Rule
-from clusterd_crawler.urls import canonical_hosts, is_text
+from clusterd_crawler.urls import canonical_hosts, capital_escapes, is_text
 
 from clusterd.learning.interchange.discarder_export import Exported, export
 from clusterd.learning.interchange.discarder_import import Imported, read_entries
@@ -30,6 +30,8 @@ MARK: Final = "clusterd-rules"
 VERSION: Final = 1
 #: What a rule of a file may be: a candidate would be in use nowhere, and counted nowhere.
 STATES: Final = ("live", "pinned", "retired")
+#: Fields of a rule's JSON that hold keys and values of URLs.
+OF_URLS: Final = ("context", "carrier", "transformation")
 #: What stands in no URL but escaped (``#`` has a meaning of its own in keys and patterns).
 _NOT_IN_URLS: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%\[\]|#]+")
 
@@ -103,10 +105,12 @@ def _at_home(entry: Any) -> Any:
 
 
 def _escaped(entry: Any) -> Any:
-    """Return a rule's JSON with its keys and values as they stand in URLs: ?größe, or a blank, would be met in none."""
+    """Return a rule's JSON with its keys and values as they stand in URLs: ?größe, ?gr%c3%b6ße, or a blank, would be
+    met in none.
+    """
     if not isinstance(entry, dict):
         return entry
-    return {**entry, **{part: _escaped_parts(entry[part]) for part in ("context", "transformation") if part in entry}}
+    return {**entry, **{part: _escaped_parts(entry[part]) for part in OF_URLS if part in entry}}
 
 
 def _escaped_parts(value: Any) -> Any:
@@ -117,7 +121,7 @@ def _escaped_parts(value: Any) -> Any:
         return [_escaped_parts(part) for part in value]
     if not isinstance(value, str) or not is_text(value):
         return value
-    return _NOT_IN_URLS.sub(lambda match: quote(match[0]), value)
+    return capital_escapes(_NOT_IN_URLS.sub(lambda match: quote(match[0]), value))
 
 
 def _universal(text: str) -> list[dict[str, Any]]:

@@ -87,6 +87,20 @@ def test_what_is_remembered_of_a_large_site_has_a_bound_and_changes_no_answer(
     assert site.lost() == whole
 
 
+def test_what_a_page_is_made_from_is_asked_of_each_of_its_texts() -> None:
+    """What a page was made from in the last sweep was taken for what it was made from before, and gave it to others."""
+    site, host = Site(), "http://a.example/"
+    shared, before, after = words("shared", 40), words("before", 75), words("after", 15)
+    for name, text in (("lost", "lost"), ("moved", "moved")):
+        site.add(f"{host}{name}", f"{shared} {words(text, 60)}", "1", at=DAY)
+    site.add(f"{host}other", f"{before} {words('other', 15)}", "1", at=DAY)
+    site.add(f"{host}new/page", f"{shared} {words('moved', 60)}", "2", at=2 * DAY)
+    site.add(f"{host}new/page", f"{before} {after}", "3", at=3 * DAY)
+    found = {name: site.lost()[f"{host}{name}"].match for name in ("lost", "moved", "other")}
+    assert found == {"lost": None, "moved": f"{host}new/page", "other": f"{host}new/page"}
+    assert site.lost(f"{host}lost")[f"{host}lost"].match is None
+
+
 def test_other_hosts_are_not_read_where_a_host_has_all_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of sweeps that are not the last, for which the superseded versions of all hosts are listed."""
     site = Site()

@@ -28,13 +28,13 @@ GAIN: Final = 0.2
 
 
 class Succession:
-    """Of the pages of one host; remembers what later pages are made from."""
+    """Of the pages of one host; remembers what up to `HELD` later pages are made from."""
 
     def __init__(self, pages: SweepPages, profile: Profile) -> None:
         self._pages = pages
         self._profile = profile
-        #: Sweep and URL of a later page → the page of that sweep that it is made from, and how much they resemble.
-        self._origins: dict[tuple[str, str], tuple[Page, float] | None] = {}
+        #: Sweep, URL and text of a later page → the page of that sweep that it is made from, how much they resemble.
+        self._origins: dict[tuple[str, str, int], tuple[Page, float] | None] = {}
 
     def fits(self, page: Page, match: Match, start: str, instead: Version | None = None) -> bool:
         """Whether the match is new since ``start``, has or took over what the lost page says, or was fetched for it."""
@@ -68,11 +68,12 @@ class Succession:
 
     def _origin(self, match: Page, start: str) -> tuple[Page, float] | None:
         """Return the earlier page, whatever its URL, that a later page resembles most, from `SAME` on, or None."""
-        if (start, match.url) not in self._origins:
+        asked = start, match.url, match.sketch.text  # which is another in each sweep, perhaps
+        if asked not in self._origins:
             if len(self._origins) >= HELD:
                 self._origins.clear()
             pages = [one.page for one in self._pages.nearest(start).matches(match)]
             alike = [(one, likeness(match.sketch, one.sketch, self._profile).resemblance) for one in pages]
             nearest = max(alike, key=lambda one: one[1], default=None)
-            self._origins[start, match.url] = nearest if nearest and nearest[1] >= SAME else None
-        return self._origins[start, match.url]
+            self._origins[asked] = nearest if nearest and nearest[1] >= SAME else None
+        return self._origins[asked]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
+from clusterd_crawler.crawling.pages.reporter import Page, Seen
+from clusterd_crawler.crawling.pages.rewritten import Rewritten
+from clusterd_crawler.crawling.requests.purposes import Purposes
 from clusterd_crawler.crawling.requests.rewriting import Rewriting
 from scrapy import Request
+from scrapy.http import HtmlResponse
+from scrapy.settings import Settings
 
+from tests.crawler.changing import Changing, Spider
 from tests.crawler.crawling import ALL_STATUS, ONE_BY_ONE, REST, Crawling, at, crawl, publish_rules, sid_rules
 from tests.crawler.site import Site
 
@@ -22,6 +29,25 @@ def test_a_key_that_came_is_known_and_what_is_no_url_is_not() -> None:
     assert rewriting.has_come("http://no%20host/") is None
     rewriting.broke_off(instead)
     assert rewriting.has_come("http://h.com/a") is None
+
+
+def test_the_crawl_does_not_end_while_it_is_decided_about_a_link_whose_page_came(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing, rewriting = Changing(tmp_path, memory=10), Rewriting()
+        purposes = Purposes(Spider(), Settings())
+        rewritten = Rewritten(rewriting, changing.decisions, purposes, changing.changes, lambda url, skip: True)
+        rewriting.linked("http://h.com/a")
+        instead = rewriting.rewritten(Request("http://h.com/a?sid=1"), "http://h.com/a")
+        assert instead is not None
+        page = Page("http://h.com/a", 1, instead, HtmlResponse("http://h.com/a"))
+        linked = rewritten.linked(page, Seen((), 7, good=True))
+        assert linked is not None
+        deciding = rewritten.came(page, linked)
+        assert rewritten.busy
+        await deciding
+        assert (rewritten.busy, changing.fetched) == (False, ["http://h.com/a?sid=1"])
+
+    asyncio.run(scenario())
 
 
 def test_a_request_is_rewritten_to_a_key_that_was_linked(

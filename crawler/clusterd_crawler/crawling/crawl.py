@@ -179,7 +179,7 @@ class Crawl:
 
     def _is_held(self) -> bool:
         watching = self._explored.recent(self.unread.revocable) and self._kept and self._link.is_reachable
-        return bool(self._changes.busy or self._paused.busy or watching)
+        return bool(self._changes.busy or self._rewritten.busy or self._paused.busy or watching)
 
     # Requests.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from clusterd_crawler.crawling.pages.reporter import Page, Seen
 from clusterd_crawler.crawling.requests.decisions import Decisions
@@ -38,6 +39,12 @@ class Rewritten:
         self._purposes = purposes
         self._changes = changes
         self._explores = explores
+        self._deciding = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is being decided about a link, which may be asked for."""
+        return self._deciding > 0
 
     def linked(self, page: Page, seen: Seen) -> Linked | None:
         """Return the link for which a good page was asked, before the page is known; None where none was rewritten.
@@ -58,10 +65,17 @@ class Rewritten:
         skip = self._decisions.led_elsewhere(linked.url, page.url, seen.content) if was_led else None
         return Linked(KeptOut(rule, linked, True), skip)
 
-    async def came(self, page: Page, linked: Linked) -> None:
+    def came(self, page: Page, linked: Linked) -> Coroutine[Any, Any, None]:
         """Decide about the link of a page that is known by now."""
+        self._deciding += 1
+        return self._decide(page, linked)
+
+    async def _decide(self, page: Page, linked: Linked) -> None:
         request, skip = linked.kept.request, linked.skip
-        self._purposes.take(request, page.purpose)
-        if skip is not None:
-            self._explores(request.url, skip)
-        await self._changes.rewritten(linked.kept, skip)
+        try:
+            self._purposes.take(request, page.purpose)
+            if skip is not None:
+                self._explores(request.url, skip)
+            await self._changes.rewritten(linked.kept, skip)
+        finally:
+            self._deciding -= 1

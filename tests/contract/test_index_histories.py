@@ -109,6 +109,8 @@ def test_a_long_history_is_forgotten_without_being_written_anew_in_each_call(red
     with connect(redis_url) as client:  # be that a daemon of an earlier version, which goes by the times that it finds
         listed = client.get(f"{prefix}{{0}}:o:1")
         assert min(int.from_bytes(time, "big") for (time,) in iter_unpack(f"<4x6s{SUPERSEDED - 10}x", listed)) > 964
+        assert index.expire(965) == 0  # and who finds nothing more to be forgotten leaves no room for what was
+        assert client.strlen(f"{prefix}{{0}}:o:1") == SUPERSEDED * (len(index.versions_of([URL])[0]) - 1)
     index.expire(1800)
     settled(index)
     assert [one.fetched_at for one in index.versions_of([URL])[0]] == [2000]

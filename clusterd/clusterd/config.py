@@ -19,7 +19,7 @@ import json
 import os
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -192,8 +192,13 @@ class Config(Settings):
 
 def holds_store(folder: Path) -> bool:
     """Whether an embedded store was begun in a folder. One that we may not look into is somebody's."""
+    return may_be_there(folder / STORE_FOLDER, stat.S_ISDIR)
+
+
+def may_be_there(path: Path, is_kind: Callable[[int], bool] = bool) -> bool:
+    """Whether a path is there, of a kind (by its mode), or cannot be looked at: whoever opens it says why."""
     try:
-        return stat.S_ISDIR((folder / STORE_FOLDER).stat().st_mode)
+        return is_kind(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:  # which `is_dir` takes for no folder, from Python 3.14 on

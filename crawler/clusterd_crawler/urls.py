@@ -120,7 +120,7 @@ def _host(text: str, url: str) -> str:
 def _escaped(text: str) -> str:
     """Percent-encode what must be, decode what need not be; where an escape is malformed nothing is decoded."""
     if _UNSAFE.search(text):
-        text = _UNSAFE.sub(lambda match: _encode(match[0]), text)
+        text = encode_unsafe(text)
     if "%" not in text:
         return text
     return capital_escapes(text) if _MALFORMED.search(text) else _ESCAPE.sub(_decode, text)
@@ -133,6 +133,15 @@ def capital_escapes(text: str) -> str:
     'caf%C3%A9%'
     """
     return _ESCAPE.sub(lambda match: match[0].upper(), text)
+
+
+def encode_unsafe(text: str) -> str:
+    """Return a part of a URL with what stands in none but escaped, ``#`` too, as its escapes in UTF-8.
+
+    >>> encode_unsafe("a b/caf\u00e9%|")
+    'a%20b/caf%C3%A9%|'
+    """
+    return _UNSAFE.sub(lambda match: _encode(match[0]), text)
 
 
 def _encode(text: str) -> str:

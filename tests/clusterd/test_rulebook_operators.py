@@ -198,12 +198,18 @@ def strike(service: RuleService, rule: Rule, number: int, at: int) -> None:
     service.learn_due(now=at + 1)
 
 
-def test_a_rule_that_is_imported_again_is_watched_anew(serve: Serve) -> None:
+def imported(serve: Serve, strikes: int) -> tuple[RuleService, Rule]:
+    """Return who keeps a rule that was imported, and the rule; so many pages have been shown against it."""
     service, ref = serve(), sid_rule(key=Key("ref"))
     service.import_rules([ref], at=1)
     service.observe([sketch(f"http://{HOST}/{number}", number + 1) for number in range(8)])
-    for number in range(3):
+    for number in range(strikes):
         strike(service, ref, number, 10 + number)
+    return service, ref
+
+
+def test_a_rule_that_is_imported_again_is_watched_anew(serve: Serve) -> None:
+    service, ref = imported(serve, strikes=3)
     assert service.entry(ref.id).last.by == "watch"
     service.import_rules([ref], at=100)
     for number in range(3, 5):
@@ -218,11 +224,7 @@ def test_a_rule_that_is_imported_again_is_watched_anew(serve: Serve) -> None:
 
 
 def test_a_rule_in_force_that_is_imported_keeps_its_past_and_its_trials(serve: Serve) -> None:
-    service, ref = serve(), sid_rule(key=Key("ref"))
-    service.import_rules([ref], at=1)
-    service.observe([sketch(f"http://{HOST}/{number}", number + 1) for number in range(8)])
-    for number in range(2):
-        strike(service, ref, number, 10 + number)
+    service, ref = imported(serve, strikes=2)
     service.pin(ref.id, at=50)
     service.import_rules([ref], at=100)
     assert [turn.by for turn in service.entry(ref.id).history] == ["import", "hand", "import"]

@@ -14,7 +14,7 @@ from clusterd_crawler.servers.redis_address import shown
 from clusterd_crawler.settings import Settings
 
 from clusterd.cli.invocation import Invocation
-from clusterd.config import LOG_LEVELS, Config
+from clusterd.config import LOG_LEVELS, Config, may_be_there
 
 #: Of a daemon's report what is a time: since when it runs, of when the report is, when it last finished a step, when
 #: something last went wrong.
@@ -68,7 +68,7 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
     from clusterd.services import open_services
 
     reports = []
-    if config.redis or _may_be_there(config.data_folder()):  # asking makes no store
+    if config.redis or may_be_there(config.data_folder()):  # asking makes no store
         with open_services(config) as services:
             reports = daemons(services.redis, config.redis_prefix)
     here = [report for report in reports if anywhere or report["host"] == socket.gethostname()]
@@ -87,17 +87,6 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
                 "pages go on, new rules and the lag come after it"
             )
     return 1 if trouble else 0
-
-
-def _may_be_there(folder: Path) -> bool:
-    """Whether a folder is there, or cannot be looked at: whoever opens it says why."""
-    try:
-        folder.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _trouble(reports: Sequence[Mapping[str, Any]]) -> str:

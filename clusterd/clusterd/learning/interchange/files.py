@@ -10,16 +10,14 @@ A file with an error in it is refused whole, with the entry and the reason.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, Literal
-from urllib.parse import quote
 
 from clusterd_crawler.errors import RuleError
 from clusterd_crawler.rule_language.json_form import rule_from_json, rule_to_json
 from clusterd_crawler.rules import Rule
-from clusterd_crawler.urls import canonical_hosts, capital_escapes, is_text
+from clusterd_crawler.urls import canonical_hosts, capital_escapes, encode_unsafe, is_text
 
 from clusterd.learning.interchange.discarder_export import Exported, export
 from clusterd.learning.interchange.discarder_import import Imported, read_entries
@@ -32,8 +30,6 @@ VERSION: Final = 1
 STATES: Final = ("live", "pinned", "retired")
 #: Fields of a rule's JSON that hold keys and values of URLs.
 OF_URLS: Final = ("context", "carrier", "transformation")
-#: What stands in no URL but escaped (``#`` has a meaning of its own in keys and patterns).
-_NOT_IN_URLS: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%\[\]|#]+")
 
 
 def write_rules(
@@ -121,7 +117,8 @@ def _escaped_parts(value: Any) -> Any:
         return [_escaped_parts(part) for part in value]
     if not isinstance(value, str) or not is_text(value):
         return value
-    return capital_escapes(_NOT_IN_URLS.sub(lambda match: quote(match[0]), value))
+    encoded = "#".join(map(encode_unsafe, value.split("#")))  # which has a meaning of its own in keys and patterns
+    return capital_escapes(encoded)
 
 
 def _universal(text: str) -> list[dict[str, Any]]:

@@ -50,9 +50,9 @@ def ingest(
 ) -> int:
     """Bring in pages from files.
 
-    A PATH is a WARC or ARC file (.gz, .zst), a WACZ, JSON lines (.gz) or a table in Parquet with "url" and one of
-    "html", "html_b64", "text" and optionally "fetched_at", "sweep", "content_type"; an HTML file; a folder of HTML
-    files; or - for JSON lines on standard input.
+    A PATH is a WARC or ARC file, a WACZ, JSON lines or a table in Parquet with "url" and one of "html", "html_b64",
+    "text" and optionally "fetched_at", "sweep", "content_type"; an HTML file; a folder of HTML files; or - for JSON
+    lines on standard input. Each may be packed (.gz, .zst, .bz2, .xz), but for WACZ and Parquet.
     """
 
     from clusterd_consumer.insisting import Insisting

@@ -16,7 +16,8 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusterd.ingest.frames import MOST, Frame, Frames, gzip_member, zstandard_frame
+from clusterd.ingest.frames import MOST, Frames
+from clusterd.ingest.packings import GZIP, ZSTANDARD, Frame
 from clusterd.ingest.raw import BrokenRecord
 
 
@@ -58,11 +59,11 @@ def _deflate_stream() -> Frame:
 
 #: Ways to begin a coding, in the order in which they are tried: "deflate" is zlib's format, and raw from some servers.
 _BEGINNINGS: Final[Mapping[str, tuple[Callable[[], Frame], ...]]] = {
-    "gzip": (gzip_member,),
-    "x-gzip": (gzip_member,),
+    "gzip": (GZIP.begin,),
+    "x-gzip": (GZIP.begin,),
     "deflate": (_zlib_stream, _deflate_stream),
     "br": (_Brotli,),
-    "zstd": (zstandard_frame,),
+    "zstd": (ZSTANDARD.begin,),
 }
 
 

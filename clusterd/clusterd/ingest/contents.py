@@ -9,12 +9,9 @@ from typing import Final
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.html.chrome import TAGS
 
-from clusterd.ingest.frames import MOST, Frames, gzip_member, zstandard_frame
+from clusterd.ingest.frames import MOST, Frames
+from clusterd.ingest.packings import MARK, packing_of, without_packing
 
-#: Bytes by which a compression is known.
-MAGIC: Final = 4
-GZIP: Final = b"\x1f\x8b"
-ZSTD: Final = b"\x28\xb5\x2f\xfd"
 ZIP: Final = b"PK\x03\x04"
 PARQUET: Final = b"PAR1"
 #: First bytes of the files of web archives; a WARC file's are also those of each of its records.
@@ -47,28 +44,26 @@ _ELEMENTS: Final = TAGS.keys() - {b"svg"}
 
 
 def unpacked(data: bytes, name: str) -> bytes:
-    """Return the content of gzipped data or of Zstandard frames, other data as it is.
+    """Return the content of packed data (`packings.PACKINGS`), other data as it is.
 
     `WrongInput` where it is broken, or more than `MOST` bytes.
     """
-    if not data.startswith((GZIP, ZSTD)):
+    packing = packing_of(data)
+    if packing is None:
         return data
-    kind, begin = ("gzip", gzip_member) if data.startswith(GZIP) else ("Zstandard", zstandard_frame)
-    frames = Frames(io.BytesIO(data), begin)
+    frames = Frames(io.BytesIO(data), packing.begin)
     content = io.BufferedReader(frames).read(MOST + 1)
     if len(content) > MOST:
         raise WrongInput(f"{name} is packed and holds more than {MOST} bytes; unpack it if all of it is one page")
     if frames.trouble:
-        raise WrongInput(f"{name} begins like {kind}, but is broken: {frames.damage or frames.trouble}")
+        raise WrongInput(f"{name} begins like {packing.name}, but is broken: {frames.damage or frames.trouble}")
     return content
 
 
 def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
-    """Return what a stream of gzip members or Zstandard frames holds, as it is read; another stream as it is."""
-    head = stream.peek(MAGIC)
-    if head.startswith(GZIP):
-        return io.BufferedReader(Frames(stream, gzip_member))
-    return io.BufferedReader(Frames(stream, zstandard_frame)) if head.startswith(ZSTD) else stream
+    """Return what a packed stream (`packings.PACKINGS`) holds, as it is read; another stream as it is."""
+    packing = packing_of(stream.peek(MARK))
+    return stream if packing is None else io.BufferedReader(Frames(stream, packing.begin))
 
 
 def container(head: bytes, looked_at: int | None = None) -> str:
@@ -106,4 +101,4 @@ def _begins(head: bytes, begin: int) -> bool:
 
 def type_of(name: str) -> str:
     """Return the content type of markup in a file: of XHTML by its name."""
-    return "application/xhtml+xml" if name.lower().removesuffix(".gz").endswith(".xhtml") else "text/html"
+    return "application/xhtml+xml" if without_packing(name.lower()).endswith(".xhtml") else "text/html"

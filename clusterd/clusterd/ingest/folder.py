@@ -24,10 +24,8 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.skipping.endings import ending
 
 from clusterd.ingest.contents import (
-    GZIP,
     LINES,
     PASSED_OVER,
-    ZSTD,
     begins_as_html,
     decompressed,
     is_html,
@@ -35,8 +33,8 @@ from clusterd.ingest.contents import (
     unpacked,
 )
 from clusterd.ingest.frames import MOST
+from clusterd.ingest.packings import ENDINGS, packing_of, without_packing
 from clusterd.ingest.raw import Broken, RawPage
-from clusterd.ingest.wacz import NAMED as WARC_NAMED
 
 #: Names of files that are pages, whatever they hold.
 NAMED: Final = frozenset((".html", ".htm", ".xhtml"))
@@ -46,9 +44,9 @@ SUFFIXES: Final = NAMED | frozenset((".shtml", ".php", ".asp", ".aspx", ".jsp", 
 BACKUPS: Final = (".orig", ".bak", "~")
 #: Endings of the names of files that hold pages and are brought in by themselves, or have to become JSON lines before.
 COLLECTIONS: Final = (
-    *WARC_NAMED,
-    *(".wet", ".wet.gz", ".arc", ".arc.gz", ".wacz", ".parquet"),
-    *(lines + packed for lines in LINES for packed in ("", ".gz", ".zst")),
+    ".wacz",
+    ".parquet",
+    *(kind + packed for kind in (".warc", ".wet", ".arc", *LINES) for packed in ("", *ENDINGS)),
 )
 #: Beside the folders of hosts lies what a mirror's program makes for itself: its own name would be taken for a host.
 HOSTLESS: Final = "lies in no folder that could be its host, as --base {} says; name it by itself if it is wanted"
@@ -92,19 +90,19 @@ def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:
         yield Broken(str(file), str(error))
         return
     if file.suffix.lower() in NAMED or is_html(data):
-        yield RawPage(url=url.removesuffix(".gz"), body=data, content_type=type_of(file.name), where=str(file))
+        yield RawPage(url=without_packing(url), body=data, content_type=type_of(file.name), where=str(file))
 
 
 def may_be_html(file: Path) -> bool:
     """Whether a file may hold a page, as far as its name tells."""
-    suffix = file.suffix.lower() if file.suffix.lower() != ".gz" else Path(file.stem).suffix.lower()
+    suffix = Path(without_packing(file.name)).suffix.lower()
     return suffix in SUFFIXES or "?" in file.name or not suffix.isascii()
 
 
 def _may_be_page(file: Path, head: bytes) -> bool:
     """Whether a file that begins so may be a page; a packed one whose name promises one has to be unpacked first."""
     if may_be_html(file):
-        return head.startswith((GZIP, ZSTD)) or is_html(head)
+        return packing_of(head) is not None or is_html(head)
     return begins_as_html(decompressed(io.BufferedReader(io.BytesIO(head))).read(PASSED_OVER))
 
 

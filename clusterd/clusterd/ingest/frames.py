@@ -1,4 +1,4 @@
-"""Compressed files as they are stored: Zstandard frames or gzip members, one after the other.
+"""Compressed files as they are stored: gzip members, Zstandard frames, streams of bzip2 or xz, one after the other.
 
 It is noticed when a file ends inside one, is damaged, or has something else behind the last (the libraries' readers
 pass it over, or lose what came before it). A gzipped file may be one member as a whole, as ``gzip`` makes it, or have
@@ -8,11 +8,10 @@ one for each record, as crawlers do; zeros behind it are passed over, as ``gzip`
 from __future__ import annotations
 
 import io
-import zlib
 from collections.abc import Callable
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final
 
-import zstandard
+from clusterd.ingest.packings import DAMAGED, Frame
 
 #: Bytes of a page at most: what is packed may unpack to a thousand times as much, in Brotli to a million times.
 MOST: Final = 1 << 28
@@ -21,35 +20,6 @@ PORTION: Final = 4096
 CUT_SHORT: Final = "the file is cut short: it ends inside a compressed frame"
 #: Bytes of the checksum behind a Zstandard frame (RFC 8878, 3.1.1).
 CHECKSUM: Final = 4
-#: What unpacking raises where a frame is damaged.
-DAMAGED: Final = (zlib.error, zstandard.ZstdError)
-#: zlib's window of 32 KB, with the header and the checksum of gzip (RFC 1952).
-_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
-
-
-class Frame(Protocol):
-    """One frame or member while it is unpacked."""
-
-    @property
-    def eof(self) -> bool:
-        """Whether its end was reached."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """What of the data lies behind its end."""
-
-    def decompress(self, data: bytes, /) -> bytes:
-        """Return the content of more data."""
-
-
-def gzip_member() -> Frame:
-    """Return a new gzip member."""
-    return zlib.decompressobj(_GZIP_WINDOW)
-
-
-def zstandard_frame() -> Frame:
-    """Return a new Zstandard frame without a dictionary."""
-    return zstandard.ZstdDecompressor().decompressobj()
 
 
 def trouble(stream: IO[bytes]) -> str:

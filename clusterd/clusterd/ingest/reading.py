@@ -22,7 +22,6 @@ from clusterd.ingest.beside import Beside
 from clusterd.ingest.contents import (
     ARCHIVES,
     LINES,
-    MAGIC,
     PARQUET,
     ZIP,
     begins_as_html,
@@ -33,6 +32,7 @@ from clusterd.ingest.contents import (
 from clusterd.ingest.folder import may_be_html, read_file, read_folder
 from clusterd.ingest.frames import trouble
 from clusterd.ingest.jsonl import read_jsonl
+from clusterd.ingest.packings import MARK
 from clusterd.ingest.parquet import check_reader, read_parquet
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.revisits import Revisits
@@ -50,7 +50,7 @@ _OVER_LINES: Final = re.compile(rb'\{[ \t]*[\r\n]+[ \t"}]')
 #: How text in UTF-16 begins, as PowerShell writes it, and what of it is none of ASCII; byte order marks of UTF-8 too.
 _WIDE_START: Final = re.compile(rb"\xff\xfe|\xfe\xff|[ -~]\0|\0[ -~]")
 _WIDE: Final = b"\0\xff\xfe\xef\xbb\xbf"
-KINDS: Final = "WARC or ARC (.gz, .zst), WACZ, JSON lines (.gz), Parquet, an HTML file or a folder of HTML files"
+KINDS: Final = "WARC or ARC, JSON lines (.gz, .zst, .bz2, .xz), WACZ, Parquet, an HTML file or a folder of HTML files"
 
 Item = Held | Broken
 #: Called with the number of bytes of a file that have been read.
@@ -147,20 +147,20 @@ def read(
 def _refuse_others(stream: io.BufferedReader, path: str) -> None:
     """Refuse what comes through a pipe and is no JSON lines, by its first bytes: no line of it would be one.
 
-    These are `MAGIC` at most, so as not to wait for more, and longer marks are known by so many.
+    These are `MARK` at most, so as not to wait for more, and longer marks are known by so many.
     """
-    head = stream.peek(MAGIC)
-    if head.startswith(tuple(mark[:MAGIC] for mark in (*ARCHIVES, PARQUET))):
+    head = stream.peek(MARK)
+    if head.startswith(tuple(mark[:MARK] for mark in (*ARCHIVES, PARQUET))):
         raise WrongInput(f"{path}: is a WARC, ARC or Parquet file; give its name: a pipe can be read only once")
-    if other := container(head, MAGIC):
-        raise WrongInput(f"{path}: is {other}; unpack it first: a pipe takes JSON lines (.gz, .zst)")
+    if other := container(head, MARK):
+        raise WrongInput(f"{path}: is {other}; unpack it first: a pipe takes JSON lines (.gz, .zst, .bz2, .xz)")
     if why := _no_lines(head, spread=True):
         raise WrongInput(f"{path}: {why}")
 
 
 @contextmanager
 def opened(path: str, progress: Progress | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file of lines, or standard input for ``-``; gzip and Zstandard are taken off."""
+    """Open a file of lines, or standard input for ``-``; what it is packed with is taken off."""
     if path == "-":
         yield decompressed(io.BufferedReader(_Watched(cast(io.BufferedReader, sys.stdin.buffer), progress)))
         return
@@ -176,7 +176,7 @@ def _head(stream: io.BufferedReader) -> tuple[bytes, str]:
 
     Of a kind that is known by its name the reader says the latter.
     """
-    start = stream.read(MAGIC)
+    start = stream.read(MARK)
     stream.seek(0)
     if start == ZSTD_DICTIONARY:
         return b"WARC/", ""  # only WARC files carry their dictionary in front
@@ -200,7 +200,7 @@ class _Watched(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._stream.read1(len(buffer)) if self._read else self._stream.read(MAGIC)
+        data = self._stream.read1(len(buffer)) if self._read else self._stream.read(MARK)
         buffer[: len(data)] = data
         self._read += len(data)
         if self._progress is not None:

@@ -30,9 +30,10 @@ from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
 from clusterd.ingest.archive import Archive
 from clusterd.ingest.beside import Beside
 from clusterd.ingest.coding import decoded, transferred
-from clusterd.ingest.contents import ARC, MAGIC, ZSTD, decompressed
+from clusterd.ingest.contents import ARC, decompressed
 from clusterd.ingest.exchanges import Exchanges, Taken, asks_otherwise, taken
 from clusterd.ingest.frames import MOST, Frames, trouble
+from clusterd.ingest.packings import MARK, ZSTANDARD
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
 from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
 from clusterd.ingest.wacz import warc_files
@@ -357,10 +358,10 @@ def _to_the_end(record: Any) -> None:
 
 def _plain(stream: io.BufferedReader) -> io.BufferedReader:
     """Return the stream without its compression."""
-    if not stream.peek(MAGIC).startswith(ZSTD_DICTIONARY):
+    if not stream.peek(MARK).startswith(ZSTD_DICTIONARY):
         return decompressed(stream)
     dictionary = _dictionary(stream)
-    if dictionary.startswith(ZSTD):
+    if dictionary.startswith(ZSTANDARD.marks):
         dictionary = zstandard.ZstdDecompressor().decompress(dictionary, max_output_size=DICTIONARY)
     decompressor = zstandard.ZstdDecompressor(dict_data=zstandard.ZstdCompressionDict(dictionary))
     return io.BufferedReader(Frames(stream, decompressor.decompressobj))

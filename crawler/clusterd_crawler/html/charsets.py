@@ -51,12 +51,12 @@ _LABELS_OF: Final = {
 }
 _CHARSETS: Final = {label: codecs.lookup(name).name for name, labels in _LABELS_OF.items() for label in labels.split()}
 
-#: Codecs of Python's that are no charsets of pages. Servers name one by accident (JavaScript's ``charset=undefined``).
+#: Codecs of Python's that are no charsets of pages, as `codecs.lookup` names them (not asked here: a Python may have
+#: been built without bzip2). Servers name one by accident (JavaScript's ``charset=undefined``).
 _NO_CHARSETS: Final = frozenset(
-    codecs.lookup(name).name
-    for name in (
-        *("undefined", "idna", "punycode", "unicode_escape", "raw_unicode_escape"),
-        *("base64", "bz2", "hex", "quopri", "rot13", "uu", "zlib"),
+    (
+        *("undefined", "idna", "punycode", "unicode-escape", "raw-unicode-escape"),
+        *("base64", "bz2", "hex", "quopri", "rot-13", "uu", "zlib"),
     )
 )
 

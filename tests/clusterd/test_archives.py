@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -107,9 +108,9 @@ def tar() -> bytes:
     return packed.getvalue()
 
 
-def zipped(**held: bytes) -> bytes:
+def zipped(compression: int = zipfile.ZIP_STORED, **held: bytes) -> bytes:
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
+    with zipfile.ZipFile(packed, "w", compression) as archive:
         for name, content in held.items():
             archive.writestr(name, content)
     return packed.getvalue()
@@ -169,6 +170,19 @@ def test_a_wacz_that_is_broken_is_named(tmp_path: Path) -> None:
     broken = [item for item in read(str(file)) if isinstance(item, Broken)]
     assert [item.where for item in broken] == [f"{file}/archive/rec-1.warc"]
     assert "Bad CRC-32" in broken[0].reason
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_wacz_that_is_packed_and_damaged_is_named(tmp_path: Path, compression: int) -> None:
+    """Of LZMA it was called a fault of clusterd."""
+    whole = warc("response", "http://h.example/1", answer(os.urandom(9_000).hex().encode()))
+    packed = bytearray(zipped(compression, **{"archive/rec-1.warc": gzip.decompress(whole)}))
+    packed[200:300] = b"\xff" * 100
+    file = tmp_path / "crawl.wacz"
+    file.write_bytes(packed)
+    broken = [item for item in read(str(file)) if isinstance(item, Broken)]
+    assert broken
+    assert {item.where.partition(".wacz")[2].partition(":")[0] for item in broken} == {"/archive/rec-1.warc"}
 
 
 @pytest.mark.parametrize(

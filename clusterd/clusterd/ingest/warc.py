@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import logging
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -33,7 +32,7 @@ from clusterd.ingest.coding import decoded, transferred
 from clusterd.ingest.contents import ARC, decompressed
 from clusterd.ingest.exchanges import Exchanges, Taken, asks_otherwise, taken
 from clusterd.ingest.frames import MOST, Frames, trouble
-from clusterd.ingest.packings import MARK, ZSTANDARD
+from clusterd.ingest.packings import DAMAGED, MARK, ZSTANDARD
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
 from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
 from clusterd.ingest.wacz import warc_files
@@ -62,16 +61,7 @@ LONGER: Final = "it goes on behind its end: its Content-Length is wrong"
 IN_ADVANCE: Final = re.compile("1(?!01)..")
 
 #: What reading a record may raise that is not whole; `OverflowError` of a length beyond all that can be counted.
-UNREADABLE: Final = (
-    OSError,
-    EOFError,
-    ValueError,
-    OverflowError,
-    ArchiveLoadFailed,
-    zlib.error,
-    zstandard.ZstdError,
-    BadZipFile,
-)
+UNREADABLE: Final = (OSError, EOFError, ValueError, OverflowError, ArchiveLoadFailed, BadZipFile, *DAMAGED)
 
 log = logging.getLogger(__name__)
 

@@ -204,6 +204,7 @@ class Sketching:
             if len(page.url) > LONGEST_URL:
                 raise WrongInput(f"the url has {len(page.url)} characters; {LONGEST_URL} are the most")
             canonical(page.url)  # refuses what is no absolute URL
+            page = replace(page, url=_without_anchor(page.url))
         if not brings_page(page.status):
             raise WrongInput(f"{page.url} was answered with status {page.status}: no page")
         sweep = page.sweep or self.sweep
@@ -213,6 +214,16 @@ class Sketching:
         self.truncated += page.truncated
         kind, status = page.content_type, page.status
         return Task(page.url, self.profile, at, page.body, page.text, kind, status, self.crawl, sweep)
+
+
+def _without_anchor(url: str) -> str:
+    """Return a URL without a place in its page, as crawls leave it out; ``#!…`` and ``#/…`` name pages of a script's.
+
+    >>> _without_anchor("http://h.example/a#top"), _without_anchor("http://h.example/#!/a")
+    ('http://h.example/a', 'http://h.example/#!/a')
+    """
+    page, _, fragment = url.partition("#")
+    return url if fragment.startswith(("!", "/")) else page
 
 
 def beginning(text: str, most: int) -> str:

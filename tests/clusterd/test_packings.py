@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
@@ -15,7 +16,8 @@ from pathlib import Path
 import pytest
 import zstandard
 from clusterd.cli.commands import run
-from clusterd.ingest.packings import PACKINGS, without_packing
+from clusterd.ingest.frames import CUT_SHORT, Frames, trouble
+from clusterd.ingest.packings import AT_ONCE, PACKINGS, Packing, without_packing
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import kind_of, read
 from clusterd.queries import document
@@ -104,6 +106,17 @@ def test_a_broken_page_is_named_with_its_packing(tmp_path: Path, pack: Pack) -> 
     file.write_bytes(pack(HTML)[:-3])
     with pytest.raises(WrongInput, match=f"begins like {'xz' if pack is lzma.compress else 'bzip2'}, but is broken"):
         document(str(file), None, TEXT)
+
+
+@pytest.mark.parametrize("packing", PACKINGS[2:], ids=[packing.name for packing in PACKINGS[2:]])
+def test_what_unpacks_to_much_gives_some_of_it_at_a_time(packing: Packing) -> None:
+    """Of bzip2 a few kilobytes, as they are read together, unpacked to gigabytes."""
+    packed = PACKS[packing.name](bytes(1 << 25))
+    assert len(packed) < 6_000
+    assert len(packing.begin().decompress(packed)) == AT_ONCE
+    content = io.BufferedReader(Frames(io.BytesIO(packed + packed[:9]), packing.begin))
+    assert content.read() == bytes(1 << 25)
+    assert trouble(content) == CUT_SHORT
 
 
 def test_an_xz_that_asks_for_much_memory_is_not_given_it(tmp_path: Path) -> None:

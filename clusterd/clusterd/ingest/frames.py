@@ -51,6 +51,9 @@ class Frames(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """See `io.RawIOBase`."""
         while not self._unpacked and not self.trouble:
+            if self._frame is not None and not getattr(self._frame, "needs_input", True):
+                self._unpack(b"")
+                continue
             packed = self._packed()
             if not packed:
                 self.trouble = CUT_SHORT if self._frame is not None else ""

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import zstandard
 
@@ -14,6 +14,8 @@ import zstandard
 MARK: Final = 4
 #: Bytes of memory that a stream of xz may ask for: its strongest preset takes 65 MB, a hostile stream any number.
 XZ_MEMORY: Final = 1 << 28
+#: Bytes that bzip2 and xz give at a time: what is read of bzip2 at once may hold 4 GB.
+AT_ONCE: Final = 1 << 20
 #: zlib's window of 32 KB, with the header and the checksum of gzip (RFC 1952).
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
@@ -30,7 +32,36 @@ class Frame(Protocol):
         """What of the data lies behind its end."""
 
     def decompress(self, data: bytes, /) -> bytes:
-        """Return the content of more data; one of `DAMAGED` where it is broken."""
+        """Return the content of more data; one of `DAMAGED` where it is broken.
+
+        One that has a ``needs_input`` which is false gives more of it for no data.
+        """
+
+
+class _Bounded:
+    """A stream of bzip2 or xz that gives so much at a time."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    @property
+    def eof(self) -> bool:
+        """See `Frame`."""
+        return bool(self._stream.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        """See `Frame`."""
+        return bytes(self._stream.unused_data)
+
+    @property
+    def needs_input(self) -> bool:
+        """See `Frame.decompress`."""
+        return bool(self._stream.needs_input)
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """See `Frame`."""
+        return bytes(self._stream.decompress(data, AT_ONCE))
 
 
 class Packing(NamedTuple):
@@ -58,13 +89,15 @@ DAMAGED: tuple[type[Exception], ...] = (zlib.error, zstandard.ZstdError)
 with suppress(ImportError):
     import bz2
 
-    PACKINGS.append(Packing("bzip2", tuple(b"BZh%d" % size for size in range(1, 10)), ".bz2", bz2.BZ2Decompressor))
+    _BZIP2: Final = tuple(b"BZh%d" % size for size in range(1, 10))
+    PACKINGS.append(Packing("bzip2", _BZIP2, ".bz2", lambda: _Bounded(bz2.BZ2Decompressor())))
     DAMAGED += (OSError,)
 
 with suppress(ImportError):
     import lzma
 
-    PACKINGS.append(Packing("xz", (b"\xfd7zX",), ".xz", partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, XZ_MEMORY)))
+    _xz_stream = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, XZ_MEMORY)
+    PACKINGS.append(Packing("xz", (b"\xfd7zX",), ".xz", lambda: _Bounded(_xz_stream())))
     DAMAGED += (lzma.LZMAError,)
 
 #: How the names of what is packed end.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from struct import iter_unpack
 
 import pytest
@@ -79,6 +80,46 @@ def test_versions_of_a_long_history_that_are_delivered_again_are_found_by_halves
     # (Out of order, they are found all the same.)
     index.apply([make(at) for at in (1000, 700, 900, 800)])
     assert not any(outcome.new for outcome in index.apply([make(at) for at in (700, 800, 900, 1000, 5, 398)]))
+    index.close()
+
+
+@pytest.mark.parametrize("make", [changing, turning])
+@pytest.mark.parametrize("apart", [3, 40, 1000])
+def test_versions_that_come_out_of_order_find_their_place(
+    redis_url: str, prefix: str, make: Callable[[int], Sketch], apart: int
+) -> None:
+    """Each of them read the whole history of its URL: as of two crawlers that fetch it in turns."""
+    in_order, index, in_memory = RedisIndex(redis_url, f"{prefix}o:"), RedisIndex(redis_url, prefix), MemoryIndex()
+    times = [at for _, at in sorted((at + Random(at).randrange(apart), at) for at in range(1, 1000))]
+    crawl = [make(at) for at in times]
+    asked = []
+    with connect(redis_url) as client:
+        for one, pages in ((in_order, [make(at) for at in range(1, 1000)]), (index, crawl)):
+            before = calls_of(client, "get")
+            for start in range(0, len(crawl), 40):
+                one.apply(pages[start : start + 40])
+            asked.append(calls_of(client, "get") - before)
+        listed = client.get(f"{prefix}{{0}}:o:1")
+    assert asked[1] <= asked[0]
+    in_memory.apply(crawl)
+    assert [time for (time,) in iter_unpack(f"<4x6s{SUPERSEDED - 10}x", listed)] == [
+        at.to_bytes(6, "big") for at in range(1, 999)
+    ]
+    assert index.versions_of([URL]) == in_memory.versions_of([URL])
+    assert not any(outcome.new for outcome in index.apply(crawl))
+    settled(index)
+    assert partition(index) == expected(crawl)
+    in_order.close()
+    index.close()
+
+
+def test_versions_of_one_time_are_told_by_their_texts(redis_url: str, prefix: str) -> None:
+    """Be they more than are looked at together."""
+    index = RedisIndex(redis_url, prefix)
+    crawl = [page(URL, at, range(100 * number, 100 * number + 30)) for number in range(150) for at in (9, 7, 8)]
+    assert all(outcome.new for outcome in index.apply(crawl))
+    assert not any(outcome.new for outcome in index.apply(crawl))
+    assert len(index.versions_of([URL])[0]) == len(crawl) == index.counts()["versions"]
     index.close()
 
 

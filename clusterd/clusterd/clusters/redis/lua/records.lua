@@ -3,7 +3,7 @@
 --   BASE:n:<id / 146>   node: a text, and in the node that represents a content also the content (NODES below)
 --   BASE:n:<id / 146>:left   in its stead, where most of the block was freed (settling.lua): hash, place in it → node
 --   BASE:v:<id / 133>   the current version of a URL (PAGES below)
---   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
+--   BASE:o:<id>         superseded versions of a URL, in order of time (OLD below)
 --   BASE:s:<id / 12>    URLs (strings.lua)
 --   BASE:c, BASE:u, BASE:t   tables (tables.lua)
 --   BASE:i              counters (counters.lua);  BASE:m   what the store was begun as (founding.py)

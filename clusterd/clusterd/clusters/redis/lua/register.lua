@@ -151,8 +151,10 @@ end
 
 local keep_late
 do
-  -- Versions of which a list is read whole.
+  -- Versions of a list that are read at a time.
   local FEW = 64
+  -- Bytes of a list that are moved at a time.
+  local PIECE = 16000
   -- Time of one that was forgotten: those are the oldest.
   local FORGOTTEN = rep('\255', 6)
 
@@ -168,31 +170,46 @@ do
     end
   end
 
-  -- The node of a superseded version that is known already, nil where it is not. A long list is mostly in order of time: a
-  -- delivery repeated is found by halves.
-  local function known_old(u, v)
-    local key = BASE .. ':o:' .. whole(u)
+  -- The node of a superseded version that is known already; nil where it is not, and which place of the list it is to have.
+  -- Of one that has been fetched very often the place is found by halves: what comes out of order costs no scan.
+  local function known_old(key, v)
     local low, high = 0, call('STRLEN', key) / OLD_SIZE
-    if high > FEW then
-      while low < high do
-        local middle = floor((low + high) / 2)
-        local at = call('GETRANGE', key, whole(middle * OLD_SIZE + 4), whole(middle * OLD_SIZE + 9))
-        if at == FORGOTTEN or precedes(at, v.at) then low = middle + 1 else high = middle end
-      end
-      local node = node_in(call('GETRANGE', key, whole(low * OLD_SIZE), whole((low + FEW) * OLD_SIZE - 1)), v)
-      if node then return node end
+    while low < high do
+      local middle = floor((low + high) / 2)
+      local at = call('GETRANGE', key, whole(middle * OLD_SIZE + 4), whole(middle * OLD_SIZE + 9))
+      if at == FORGOTTEN or precedes(at, v.at) then low = middle + 1 else high = middle end
     end
-    return node_in(call('GET', key) or '', v)
+    local from, bytes = low, nil
+    repeat
+      bytes = call('GETRANGE', key, whole(from * OLD_SIZE), whole((from + FEW) * OLD_SIZE - 1))
+      local node = node_in(bytes, v)
+      if node then return node end
+      from = from + FEW
+    until #bytes < FEW * OLD_SIZE or sub(bytes, 4 - OLD_SIZE, 9 - OLD_SIZE) ~= v.at
+    return nil, low
+  end
+
+  -- Put a superseded version at its place. What follows moves on bit by bit, from the end: in pieces that stay in the cache.
+  local function insert(u, key, place, record)
+    local from, behind = place * OLD_SIZE, call('STRLEN', key)
+    while behind > from do
+      local start = math.max(from, behind - PIECE)
+      call('SETRANGE', key, whole(start + OLD_SIZE), call('GETRANGE', key, whole(start), whole(behind - 1)))
+      behind = start
+    end
+    call('SETRANGE', key, whole(from), record)
+    call('SETBIT', BASE .. ':x', whole(u), '1')
   end
 
   function keep_late(i, u, v)
-    local known = known_old(u, v)
+    local key = BASE .. ':o:' .. whole(u)
+    local known, place = known_old(key, v)
     -- Fetched once more, unchanged, before it was delivered again: what came of it is told all the same.
     if known then return again(i, u, known, known == get(PAGES, u)[NODE]) end
     local content = find_content(v.sketch, v.profile, true)
     local node = content and (find_text(v.text, content) or new_text(v, content)) or new_content(v)
     if v.made == 0 then refer(node) end
-    supersede(u, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
+    insert(u, key, place, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
     answer(i, u, node, 1 + v.made, '', '', '')
     -- One that lives may be on its way to be posted by somebody who dies: stored alone it would pass for posted.
     content = get(NODES, node)[REP]

@@ -27,6 +27,11 @@ def calls_of(client: Client, *names: str) -> int:
     return sum(known.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in names)
 
 
+def times_in(listed: bytes) -> list[int]:
+    """Return the times of a list of superseded versions."""
+    return [int.from_bytes(time, "big") for (time,) in iter_unpack(f"<4x6s{SUPERSEDED - 10}x", listed)]
+
+
 def changing(at: int) -> Sketch:
     """A page that has another text at each fetch."""
     return page(URL, at, range(100 * at, 100 * at + 30))
@@ -99,17 +104,44 @@ def test_versions_that_come_out_of_order_find_their_place(
             for start in range(0, len(crawl), 40):
                 one.apply(pages[start : start + 40])
             asked.append(calls_of(client, "get") - before)
-        listed = client.get(f"{prefix}{{0}}:o:1")
+        listed = times_in(client.get(f"{prefix}{{0}}:o:1"))
+        late = [int.from_bytes(one[:6], "big") for one in client.zrange(f"{prefix}{{0}}:ol:1", 0, -1)]
     assert asked[1] <= asked[0]
     in_memory.apply(crawl)
-    assert [time for (time,) in iter_unpack(f"<4x6s{SUPERSEDED - 10}x", listed)] == [
-        at.to_bytes(6, "big") for at in range(1, 999)
-    ]
+    assert (listed, late) == (sorted(listed), sorted(late))
+    assert sorted(listed + late) == list(range(1, 999))
+    assert bool(late) == (apart == 1000)
     assert index.versions_of([URL]) == in_memory.versions_of([URL])
     assert not any(outcome.new for outcome in index.apply(crawl))
     settled(index)
     assert partition(index) == expected(crawl)
     in_order.close()
+    index.close()
+
+
+def test_of_a_history_out_of_order_what_is_old_is_forgotten(redis_url: str, prefix: str) -> None:
+    """Also what comes while it is looked through: be it by the next look, it leaves nothing."""
+    index, in_memory = RedisIndex(redis_url, prefix), MemoryIndex()
+    times = list(range(1, 1000))
+    Random(5).shuffle(times)
+    for one in (index, in_memory):
+        one.apply([changing(at) for at in times])
+    assert index.expire(400) == in_memory.expire(400) == 399
+    assert index.versions_of([URL]) == in_memory.versions_of([URL])
+    forgetting = index.expiring(700)
+    for at, _ in enumerate(forgetting, 1000):
+        for one in (index, in_memory):
+            one.apply([changing(at), changing(at - 900), changing(at - 400)])
+    index.expire(700)
+    in_memory.expire(700)
+    assert index.versions_of([URL]) == in_memory.versions_of([URL])
+    settled(index)
+    assert index.counts()["versions"] == len(index.versions_of([URL])[0])
+    index.expire(10**6)
+    settled(index)
+    assert index.counts()["contents"] == index.counts()["versions"] == 1
+    with connect(redis_url) as client:
+        assert not client.exists(f"{prefix}{{0}}:o:1", f"{prefix}{{0}}:ol:1")
     index.close()
 
 
@@ -149,7 +181,7 @@ def test_a_long_history_is_forgotten_without_being_written_anew_in_each_call(red
     assert index.versions_of([URL])[0] == [one for one in versions if one.fetched_at > 964]
     with connect(redis_url) as client:  # be that a daemon of an earlier version, which goes by the times that it finds
         listed = client.get(f"{prefix}{{0}}:o:1")
-        assert min(int.from_bytes(time, "big") for (time,) in iter_unpack(f"<4x6s{SUPERSEDED - 10}x", listed)) > 964
+        assert min(times_in(listed)) > 964
         assert index.expire(965) == 0  # and who finds nothing more to be forgotten leaves no room for what was
         assert client.strlen(f"{prefix}{{0}}:o:1") == SUPERSEDED * (len(index.versions_of([URL])[0]) - 1)
     index.expire(1800)

@@ -11,7 +11,7 @@ define('forget', function(ARGV)
   open(TEXTS)
   open(SKETCHES)
   local gone, looks, offset = 0, tonumber(ARGV[2]), tonumber(ARGV[3])
-  local late, NOTHING = BASE .. ':late', rep('\255', 10) .. rep('\0', OLD_SIZE - 10)
+  local late, NOTHING = BASE .. ':late', pack('<I4', GONE) .. FORGOTTEN .. rep('\0', OLD_SIZE - 10)
   for _ = 1, math.min(looks, call('LLEN', late)) do
     local content = call('LPOP', late)
     if is_awaited(content, tonumber(ARGV[5]), tonumber(ARGV[6])) then
@@ -59,6 +59,15 @@ define('forget', function(ARGV)
     end
   end
 
+  -- Of those beside the list the earliest are looked at, and no other.
+  local function release_late(u)
+    local key = BASE .. ':ol:' .. u
+    local late = call('ZRANGEBYLEX', key, '-', '(' .. ARGV[1], 'LIMIT', '0', looks)
+    for _, member in ipairs(late) do release(u4(member, 15)) end
+    if #late > 0 then call('ZREMRANGEBYRANK', key, '0', #late - 1) end
+    gone, looks = gone + #late, looks - #late
+  end
+
   -- Look at the next versions of a URL; returns the offset of the next, nil where there is none. What is forgotten is
   -- overwritten, and taken out at the end of the list: else a long one would be written anew by each of the calls that go
   -- through it. An offset is one more than a multiple where such lie before it.
@@ -77,6 +86,7 @@ define('forget', function(ARGV)
       parts[#parts + 1] = goes and NOTHING or sub(bytes, place, place + OLD_SIZE - 1)
     end
     looks = looks - #bytes / OLD_SIZE
+    if looks > 0 then release_late(u) end
     if looks > 0 then
       local before = some == 1 and from > 0 and call('GETRANGE', key, 0, from - 1) or ''
       if some == 1 then keep(u, key, living(before .. concat(parts))) end

@@ -3,7 +3,8 @@
 --   BASE:n:<id / 146>   node: a text, and in the node that represents a content also the content (NODES below)
 --   BASE:n:<id / 146>:left   in its stead, where most of the block was freed (settling.lua): hash, place in it → node
 --   BASE:v:<id / 133>   the current version of a URL (PAGES below)
---   BASE:o:<id>         superseded versions of a URL, in order of time (OLD below)
+--   BASE:o:<id>         superseded versions of a URL, in order of time and text (OLD below)
+--   BASE:ol:<id>        sorted set: those that came when `MOVED` bytes were later than they; fetch time, text, then as OLD
 --   BASE:s:<id / 12>    URLs (strings.lua)
 --   BASE:c, BASE:u, BASE:t   tables (tables.lua)
 --   BASE:i              counters (counters.lua);  BASE:m   what the store was begun as (founding.py)
@@ -148,6 +149,9 @@ local OLD_SIZE = struct.size(OLD)
 -- Node of one that was forgotten, until the list is written anew (forget.lua). Its time is the latest that there is: whoever
 -- forgets by an earlier version of clusterd leaves it alone.
 local GONE = 4294967295
+local FORGOTTEN = rep('\255', 6)
+-- Most bytes of a list that are moved for one that comes late.
+local MOVED = 16000
 
 local function has(record, flag)
   return record[FLAGS] % (2 * flag) >= flag

@@ -151,65 +151,48 @@ end
 
 local keep_late
 do
-  -- Versions of a list that are read at a time.
-  local FEW = 64
-  -- Bytes of a list that are moved at a time.
-  local PIECE = 16000
-  -- Time of one that was forgotten: those are the oldest.
-  local FORGOTTEN = rep('\255', 6)
-
-  -- The node of a version among some that were superseded, nil where it is not there.
-  local function node_in(bytes, v)
-    local at = find(bytes, v.at, 1, true)
-    while at do
-      if at % OLD_SIZE == 5 then
-        local node = u4(bytes, at - 4)
-        if node ~= GONE and order(v.at, node) == v.order then return node end
-      end
-      at = find(bytes, v.at, at + 1, true)
-    end
-  end
-
-  -- The node of a superseded version that is known already; nil where it is not, and which place of the list it is to have.
-  -- Of one that has been fetched very often the place is found by halves: what comes out of order costs no scan.
+  -- The node of a superseded version that is known already, nil where it is not; then the place of the list that it is to
+  -- have. Looked for by halves: what comes out of order reads no more of a long history than of a short one.
   local function known_old(key, v)
     local low, high = 0, call('STRLEN', key) / OLD_SIZE
     while low < high do
       local middle = floor((low + high) / 2)
-      local at = call('GETRANGE', key, whole(middle * OLD_SIZE + 4), whole(middle * OLD_SIZE + 9))
-      if at == FORGOTTEN or precedes(at, v.at) then low = middle + 1 else high = middle end
+      local node, at = unpack4('<I4c6', call('GETRANGE', key, whole(middle * OLD_SIZE), whole(middle * OLD_SIZE + 9)))
+      local before = at == FORGOTTEN or precedes(at, v.at)
+      if at == v.at then
+        local mine = order(at, node)
+        if mine == v.order then return node end
+        before = precedes(mine, v.order)
+      end
+      if before then low = middle + 1 else high = middle end
     end
-    local from, bytes = low, nil
-    repeat
-      bytes = call('GETRANGE', key, whole(from * OLD_SIZE), whole((from + FEW) * OLD_SIZE - 1))
-      local node = node_in(bytes, v)
-      if node then return node end
-      from = from + FEW
-    until #bytes < FEW * OLD_SIZE or sub(bytes, 4 - OLD_SIZE, 9 - OLD_SIZE) ~= v.at
     return nil, low
   end
 
-  -- Put a superseded version at its place. What follows moves on bit by bit, from the end: in pieces that stay in the cache.
-  local function insert(u, key, place, record)
-    local from, behind = place * OLD_SIZE, call('STRLEN', key)
-    while behind > from do
-      local start = math.max(from, behind - PIECE)
-      call('SETRANGE', key, whole(start + OLD_SIZE), call('GETRANGE', key, whole(start), whole(behind - 1)))
-      behind = start
-    end
-    call('SETRANGE', key, whole(from), record)
+  -- The same of those that came so late that they have no place in the list.
+  local function known_late(u, v)
+    local found = call('ZRANGEBYLEX', BASE .. ':ol:' .. whole(u), '[' .. v.order, '+', 'LIMIT', '0', '1')[1]
+    return found and sub(found, 1, #v.order) == v.order and u4(found, #v.order + 1) or nil
+  end
+
+  -- Keep a superseded version: in the list, where what follows moves on by a place, or beside it, where that is much.
+  local function insert(u, key, place, v, record)
+    local from, behind = whole(place * OLD_SIZE), call('STRLEN', key) - place * OLD_SIZE
+    if behind > MOVED then return call('ZADD', BASE .. ':ol:' .. whole(u), '0', v.order .. record) end
+    call('SETRANGE', key, from, record .. call('GETRANGE', key, from, '-1'))
     call('SETBIT', BASE .. ':x', whole(u), '1')
   end
 
   function keep_late(i, u, v)
     local key = BASE .. ':o:' .. whole(u)
     local known, place = known_old(key, v)
+    known = known or known_late(u, v)
     -- Fetched once more, unchanged, before it was delivered again: what came of it is told all the same.
     if known then return again(i, u, known, known == get(PAGES, u)[NODE]) end
     local content = find_content(v.sketch, v.profile, true)
     local node = content and (find_text(v.text, content) or new_text(v, content)) or new_content(v)
     if v.made == 0 then refer(node) end
-    insert(u, key, place, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
+    insert(u, key, place, v, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
     answer(i, u, node, 1 + v.made, '', '', '')
     -- One that lives may be on its way to be posted by somebody who dies: stored alone it would pass for posted.
     content = get(NODES, node)[REP]

@@ -19,6 +19,15 @@ define('versions', function(ARGV)
       sweep, status, n[SHINGLES], n[TOKENS], n[PROFILE])
   end
 
+  -- The superseded versions of a URL, one after the other; those that came very late are last.
+  local function superseded(u)
+    local old = call('GET', BASE .. ':o:' .. u) or ''
+    if #old <= MOVED then return old end
+    local late = call('ZRANGE', BASE .. ':ol:' .. u, '0', '-1')
+    for at, member in ipairs(late) do late[at] = sub(member, 15) end
+    return old .. concat(late)
+  end
+
   -- Whether a page shows nothing but one text. Where its content had departed, a text has another node from then on.
   local function is_one(page, old)
     for place = 1, #old, OLD_SIZE do
@@ -33,7 +42,7 @@ define('versions', function(ARGV)
     local u = width == 4 and u4(ARGV[2], at) or page_by_hash(sub(ARGV[2], at, at + 7))
     local page, out = u and get(PAGES, u), {}
     if page and page[NODE] ~= 0 then
-      local old = call('GET', BASE .. ':o:' .. u) or ''
+      local old = superseded(u)
       if not (revised and is_one(page, old)) then
         for place = 1, #old, OLD_SIZE do
           if u4(old, place) ~= GONE then add(out, unpack4(OLD, old, place)) end

@@ -3,6 +3,7 @@
 - ``shingle``: every page has one shingle in common with all others, and nothing else.
 - ``cluster``: all pages are near duplicates of one another, one cluster; every eighth then changes and leaves it.
 - ``recrawl``: one URL, fetched again and again, with another text each time; old versions expire.
+- ``shuffled``: the same in any order of time, as several archives may have it; nothing expires.
 
 What is compared is CPU time, of the worker and of Redis together: other work on the machine shows in it least.
 
@@ -68,6 +69,13 @@ def recrawl(pages: int) -> Iterator[Sketch]:
         yield _page("http://a.example/", number, values, dice)
 
 
+def shuffled(pages: int) -> Iterator[Sketch]:
+    """Yield the same in any order of time."""
+    times = np.random.default_rng(4).permutation(pages).tolist()
+    for at, sketch in zip(times, recrawl(pages), strict=True):
+        yield replace(sketch, fetched_at=at + 1)
+
+
 def _page(url: str, number: int, values: np.typing.NDArray[np.uint64], dice: np.random.Generator) -> Sketch:
     packed = np.unique(values).astype("<u8").tobytes()
     stream = StreamSketch(packed, 1000, 1009, int(dice.integers(1, 2**63)))
@@ -76,7 +84,7 @@ def _page(url: str, number: int, values: np.typing.NDArray[np.uint64], dice: np.
 
 def run(pages: int = 100_000, homes: int = 1) -> list[Row]:
     """Measure; return two rows for each stream."""
-    return [row for make in (shingle, cluster, recrawl) for row in _measure(make, pages, homes)]
+    return [row for make in (shingle, cluster, recrawl, shuffled) for row in _measure(make, pages, homes)]
 
 
 def _on_hosts(sketch: Sketch) -> Sketch:

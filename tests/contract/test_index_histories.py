@@ -178,6 +178,7 @@ def test_a_long_history_is_forgotten_without_being_written_anew_in_each_call(red
     stopped = index.expiring(1800)
     assert next(stopped) == 64
     stopped.close()  # whoever died at it is followed by another
+    assert not any(outcome.new for outcome in index.apply(crawl[964:]))
     assert index.versions_of([URL])[0] == [one for one in versions if one.fetched_at > 964]
     with connect(redis_url) as client:  # be that a daemon of an earlier version, which goes by the times that it finds
         listed = client.get(f"{prefix}{{0}}:o:1")

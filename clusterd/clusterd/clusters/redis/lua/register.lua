@@ -153,8 +153,8 @@ local keep_late
 do
   -- The node of a superseded version that is known already, nil where it is not; then the place of the list that it is to
   -- have. Looked for by halves: what comes out of order reads no more of a long history than of a short one.
-  local function known_old(key, v)
-    local low, high = 0, call('STRLEN', key) / OLD_SIZE
+  local function known_old(key, length, v)
+    local low, high = 0, length / OLD_SIZE
     while low < high do
       local middle = floor((low + high) / 2)
       local node, at = unpack4('<I4c6', call('GETRANGE', key, whole(middle * OLD_SIZE), whole(middle * OLD_SIZE + 9)))
@@ -176,23 +176,24 @@ do
   end
 
   -- Keep a superseded version: in the list, where what follows moves on by a place, or beside it, where that is much.
-  local function insert(u, key, place, v, record)
-    local from, behind = whole(place * OLD_SIZE), call('STRLEN', key) - place * OLD_SIZE
+  local function insert(u, key, behind, place, v, record)
     if behind > MOVED then return call('ZADD', BASE .. ':ol:' .. whole(u), '0', v.order .. record) end
-    call('SETRANGE', key, from, record .. call('GETRANGE', key, from, '-1'))
+    local from = whole(place * OLD_SIZE)
+    call('SETRANGE', key, from, behind == 0 and record or record .. call('GETRANGE', key, from, '-1'))
     call('SETBIT', BASE .. ':x', whole(u), '1')
   end
 
   function keep_late(i, u, v)
     local key = BASE .. ':o:' .. whole(u)
-    local known, place = known_old(key, v)
-    known = known or known_late(u, v)
+    local length = call('STRLEN', key)
+    local known, place = known_old(key, length, v)
+    known = known or length > MOVED and known_late(u, v)
     -- Fetched once more, unchanged, before it was delivered again: what came of it is told all the same.
     if known then return again(i, u, known, known == get(PAGES, u)[NODE]) end
     local content = find_content(v.sketch, v.profile, true)
     local node = content and (find_text(v.text, content) or new_text(v, content)) or new_content(v)
     if v.made == 0 then refer(node) end
-    insert(u, key, place, v, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
+    insert(u, key, length - place * OLD_SIZE, place, v, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
     answer(i, u, node, 1 + v.made, '', '', '')
     -- One that lives may be on its way to be posted by somebody who dies: stored alone it would pass for posted.
     content = get(NODES, node)[REP]

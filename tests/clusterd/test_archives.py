@@ -182,7 +182,7 @@ def test_a_wacz_that_is_packed_and_damaged_is_named(tmp_path: Path, compression:
     file.write_bytes(packed)
     broken = [item for item in read(str(file)) if isinstance(item, Broken)]
     assert broken
-    assert {item.where.partition(".wacz")[2].partition(":")[0] for item in broken} == {"/archive/rec-1.warc"}
+    assert all(item.where.startswith(f"{file}/archive/rec-1.warc") for item in broken)
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,22 @@ def test_frames_that_are_gone_leave_nothing(redis_url: str, prefix: str) -> None
     index.close()
 
 
+def test_frames_that_outlived_most_of_their_block_leave_nothing(redis_url: str, prefix: str) -> None:
+    """What was left of the block was kept text by text."""
+    index = RedisIndex(redis_url, prefix, whole=True)
+    urls = [f"{A}{n}" for n in range(1, 300)]
+    index.apply([framed(url, 1, MAIN, range(n * 1000, n * 1000 + 30)) for n, url in enumerate(urls, 1)])
+    blocks = {}
+    with connect(redis_url) as client:
+        for at, some in enumerate((urls[:100], urls[100:120], urls[120:]), 2):
+            index.apply([framed(url, at, MAIN, range(0)) for url in some])
+            settled(index)
+            keys = client.scan_iter(f"{prefix}{{0}}:whole:of:n:*", count=10_000)
+            blocks[at] = {key.partition(b":of:")[2] for key in keys}
+    assert blocks == {2: {b"n:0:left", b"n:1", b"n:2"}, 3: {b"n:0:left", b"n:1", b"n:2"}, 4: {b"n:2"}}
+    index.close()
+
+
 @pytest.mark.parametrize("name", ["enter", "post", "look"])
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("once", [True, False], ids=["a-batch", "two-workers"])

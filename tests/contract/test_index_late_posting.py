@@ -171,3 +171,23 @@ def test_a_page_whose_message_is_lost_is_waited_for_from_the_first_try_on(redis_
     assert index.settle() == 0
     for one in (index, died):
         one.close()
+
+
+@pytest.mark.parametrize("again", ["as it is", "not known any more"])
+def test_what_waits_twice_to_be_dismissed_is_freed_once(redis_url: str, prefix: str, again: str) -> None:
+    """Its worker was late, and had it withdrawn once more."""
+    index = RedisIndex(redis_url, prefix)
+    crawl = [page(A, 1, range(100)), page(B, 1, range(500, 600)), page(A, 2, range(700, 800))]
+    for one in crawl:
+        index.apply([one])
+    index.expire(2)
+    with connect(redis_url) as client:
+        home = Home(Calls(client), prefix)
+        (ghost,) = home.command("LRANGE", "g", 0, -1)
+        home.command("RPUSH", "g", ghost if again == "as it is" else int(ghost) | 255)
+        settled(index)
+        assert home.command("HGETALL", "b") == [b"0", b"1"]
+        assert client.getrange(f"{prefix}{{0}}:n:0", 56, 111) == bytes(56)  # (a record has 56 bytes)
+    assert index.counts()["contents"] == 2
+    assert partition(index) == expected(crawl)
+    index.close()

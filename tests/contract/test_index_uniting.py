@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from typing import NoReturn
 
 import pytest
+from clusterd.clusters.redis.home import LEAD, SHUT, UNDER, WIDEN, pairs
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.linking import Linker
-from clusterd.clusters.redis.spans.standings import SPANNED, Span
-from clusterd.clusters.redis.spans.steps import Pair
+from clusterd.clusters.redis.spans.standings import RECORD, SPANNED, Span
+from clusterd.clusters.redis.spans.steps import MOVED, TWO, Pair
 from clusterd.clusters.redis.spans.uniting import Uniting, meetings_of
 from clusterd_crawler.errors import Unreachable
 
@@ -135,4 +137,21 @@ def test_so_does_who_settles_where_the_worker_died_as_its_home_had_joined_them(
     monkeypatch.undo()
     settled(index)
     assert partition(index) == expected([*SIDES, JOINT])
+    index.close()
+
+
+def test_a_span_that_was_put_under_another_meanwhile_stays_there(redis_url: str, prefix: str) -> None:
+    """Whoever saw it as a root is about to close it, or to widen it. One whose record is lost is made anew."""
+    index = opened(redis_url, prefix)
+    home = index._homes.first
+    span, root, lost = 5, 3, 9
+    home.command("HSET", "spans", span, RECORD.pack(root, 7, 3, 1))
+    era = (home.command("GET", "era") or b"0").decode()
+    assert home.run(SHUT, struct.pack("<IBI", span, 1, 0)) == 1
+    assert home.run(WIDEN, era, struct.pack("<IIB", span, 4, 1)) == b"\0"
+    assert home.run(LEAD, struct.pack("<II", lost, root)) == 1
+    assert dict(pairs(home.command("HGETALL", "spans"))) == {b"5": RECORD.pack(root, 7, 3, 1)}
+    assert home.run(UNDER, era, struct.pack("<IIIB", lost, root, 7, 1)) == struct.pack("<BI", 1, 7)
+    assert home.command("HGET", "spans", lost) == RECORD.pack(root, lost, 7, 1)
+    assert home.command("LRANGE", "due", 0, -1) == [TWO.pack(MOVED, lost, root)]
     index.close()

@@ -68,6 +68,17 @@ def test_a_recrawled_page_shows_its_latest_frame_in_whatever_order(index: Index)
     assert found(index, CHROME) == [(C, 0.5)]
 
 
+def test_a_worker_that_was_slow_shows_no_frame_that_is_older(redis_url: str, prefix: str) -> None:
+    """Another has the page's later version in hand, and is done with it first."""
+    other = RedisIndex(redis_url, prefix, whole=True)
+    index = interrupted(redis_url, prefix, "enter", 1, lambda: other.apply([framed(A, 2, MAIN, CHROME)]) and None)
+    index.apply([framed(A, 1, MAIN, OTHER)])
+    for one in (index, other):
+        settled(one)
+        assert found(one, MAIN, CHROME) == [(A, 1.0)]
+        one.close()
+
+
 def test_an_empty_page_is_like_nothing(index: Index) -> None:
     index.apply([framed(A, 1, range(0), range(0)), framed(B, 1, MAIN, CHROME)])
     index.apply([framed(B, 2, range(0), range(0))])

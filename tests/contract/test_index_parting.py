@@ -113,3 +113,18 @@ def test_a_search_goes_on_from_what_another_policy_left_in_searches_of_that_alon
         assert home.run(PART, "token", tasks[0], b"", rest, side, SPLITS) == 1
         assert home.command("LRANGE", "tasks", 0, -1) == [tasks[1] + rest, tasks[2]]
     index.close()
+
+
+def test_a_side_that_no_page_shows_any_more_is_no_split(redis_url: str, prefix: str) -> None:
+    index = RedisIndex(redis_url, prefix)
+    index.apply([page(A, 1, LEFT), page(B, 1, [*LEFT, 5000]), page(C, 1, RIGHT)])
+    index.apply([page(C, 2, ELSEWHERE)])
+    task = struct.pack("<BI2I", 0, 1, 1, 3)
+    with connect(redis_url) as client:
+        home = Home(Calls(client), prefix)
+        home.command("RPUSH", "tasks", task)
+        home.run(LEASE, "token", "")
+        assert home.run(PART, "token", task, b"", struct.pack("<I", 1), struct.pack("<I", 3), SPLITS) == 1
+        home.command("DEL", "lock")
+    assert index.splits() == []
+    index.close()

@@ -128,3 +128,19 @@ def test_a_walk_whose_next_text_is_forgotten_meanwhile_leaves_out_none_behind_it
     assert set(found.members) == {one.url for one in crawl[:-1]}
     for one in (index, other):
         one.close()
+
+
+def test_a_walk_whose_next_page_has_changed_meanwhile_does_not_go_on_where_that_is_now(
+    redis_url: str, prefix: str
+) -> None:
+    other = RedisIndex(redis_url, prefix)
+    crawl = [page(f"http://h.example/{n}", 1, range(90)) for n in range(CHUNK + 5)]
+    elsewhere = page("http://h.example/elsewhere", 1, range(5000, 5090))
+    other.apply([*crawl, elsewhere])
+    changed = page(crawl[4].url, 2, range(5000, 5090))  # the latest pages are told first
+    index = interrupted(redis_url, prefix, "members", 2, lambda: other.apply([changed]) and None)
+    found = index.cluster_of(crawl[0].url, "near")
+    assert found is not None
+    assert set(found.members) == {one.url for one in crawl} - {changed.url}
+    for one in (index, other):
+        one.close()

@@ -6,7 +6,7 @@ import struct
 from typing import NoReturn
 
 import pytest
-from clusterd.clusters.redis.home import LEAD, SHUT, UNDER, WIDEN, pairs
+from clusterd.clusters.redis.home import LEAD, RELEASE, SHUT, UNDER, WIDEN, pairs
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.spans.standings import RECORD, SPANNED, Span
@@ -154,4 +154,22 @@ def test_a_span_that_was_put_under_another_meanwhile_stays_there(redis_url: str,
     assert home.run(UNDER, era, struct.pack("<IIIB", lost, root, 7, 1)) == struct.pack("<BI", 1, 7)
     assert home.command("HGET", "spans", lost) == RECORD.pack(root, lost, 7, 1)
     assert home.command("LRANGE", "due", 0, -1) == [TWO.pack(MOVED, lost, root)]
+    index.close()
+
+
+def test_a_span_is_released_only_as_it_was_counted(redis_url: str, prefix: str) -> None:
+    """Not where edges were cut, or parts have moved, or the home has joined the parts of two spans since."""
+    index = opened(redis_url, prefix)
+    crawl = [page(on(0, "a"), 1, range(100)), page(on(1, "b"), 1, range(100))]
+    index.apply(crawl)
+    home = index._homes.first
+    span = int(min(home.command("HKEYS", "parts")))
+    era, merged = ((home.command("GET", key) or b"0").decode() for key in ("era", "merged"))
+    released = struct.pack("<II", span, 1)
+    assert home.run(RELEASE, era + "1", merged, released) == b""
+    assert home.run(RELEASE, era, merged + "1", released) == b""
+    assert partition(index) == expected(crawl)
+    before = int(home.command("HLEN", "parts"))
+    assert home.run(RELEASE, era, merged, released) == b"1"
+    assert int(home.command("HLEN", "parts")) == before - 1
     index.close()

@@ -10,7 +10,7 @@ from clusterd.clusters.redis.home import DISMISS, LEASE, Home
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls
-from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.sketch import SHORT, TEXT, Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
 from tests.contract.test_index_bounds import entries
@@ -191,3 +191,30 @@ def test_what_waits_twice_to_be_dismissed_is_freed_once(redis_url: str, prefix: 
     assert index.counts()["contents"] == 2
     assert partition(index) == expected(crawl)
     index.close()
+
+
+@pytest.mark.parametrize("homes", [1, SHARDS])
+def test_a_page_that_comes_again_under_another_profile_is_not_posted_in_its_place(
+    redis_url: str, prefix: str, homes: int
+) -> None:
+    """Its worker died, and whoever reads the archive again has it sketched otherwise."""
+
+    def die() -> None:
+        raise Lost
+
+    died = RedisIndex(
+        redis_url, prefix, shards=homes, calls=lambda client: Interrupted(client, "APPEND", 1, die), patience=0.0
+    )
+    index = RedisIndex(redis_url, prefix, shards=homes, patience=0.0)
+    long = range(1000)
+    with pytest.raises(Lost):
+        died.apply([page(A, 1, long, profile=SHORT)], {})
+    crawl = [page(A, 1, long, profile=TEXT), page(A, 2, range(5000, 5100))]
+    for one in crawl:
+        index.apply([one])
+        settled(index)
+    index.expire(2)
+    assert partition(index) == expected(crawl)
+    assert index.counts()["contents"] == 1
+    for one in (index, died):
+        one.close()

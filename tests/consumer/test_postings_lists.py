@@ -123,6 +123,8 @@ def test_a_table_that_lags_behind_grows_and_every_entry_lies_where_it_belongs(
         store.withdraw({number: keys for number, keys in posted.items() if number > 9})
         assert int(client.get(f"{base}:pb") or 0) < made
         assert look_up(store, np.concatenate(list(posted.values()))) == list(range(1, 10))
+        left = [(number, key.tobytes()) for number in range(1, 10) for key in posted[number]]
+        assert store.look_up([key for _, key in left])[0] == [[number] for number, _ in left]
 
 
 def test_what_is_withdrawn_from_a_bucket_leaves_the_others_there_whole(redis_url: str, prefix: str) -> None:

@@ -239,6 +239,8 @@ def test_expiry_forgets_what_was_superseded_and_only_that(index: Index) -> None:
     assert index.expire(10**12) == 2
     assert index.expire(10**12 + 1) == 0
     assert index.forgotten() == 10**12
+    index.apply([page(A, 3, range(3000, 3100))])  # late, and forgotten once more
+    assert (index.expire(4), index.forgotten()) == (1, 10**12)
     assert partition(index)["near"] == {frozenset({A, B})}
 
 

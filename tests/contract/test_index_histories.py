@@ -191,6 +191,7 @@ def test_a_long_history_is_forgotten_without_being_written_anew_in_each_call(red
     assert index.counts()["contents"] == index.counts()["versions"] == 1
     with connect(redis_url) as client:
         assert not client.exists(f"{prefix}{{0}}:o:1")
+        assert not any(client.get(f"{prefix}{{0}}:x") or b"")  # (who forgets the next time looks at no page)
     index.close()
 
 

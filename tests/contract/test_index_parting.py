@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clusterd.clusters.contract import SPLITS
-from clusterd.clusters.redis.home import LEASE, PART, Home
+from clusterd.clusters.redis.home import LEASE, PART, PARTED, Home
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request
@@ -75,5 +75,56 @@ def test_pages_that_a_store_has_lost_since_they_were_found_are_searched_for_no_m
         assert home.command("LRANGE", "tasks", 0, -1) == [task[:-4]]
         home.command("DEL", "lock")
     assert index.settle() == 0
+    assert index.splits() == []
+    index.close()
+
+
+def test_splits_that_nobody_asks_for_are_kept_up_to_a_number_the_latest(redis_url: str, prefix: str) -> None:
+    """Of one home and, where a search went over several, by the call that tells of all its sides."""
+    index = RedisIndex(redis_url, prefix)
+    sides = [page(f"http://h.example/side-{n}", 1, range(1000 * n, 1000 * n + 50)) for n in range(1, 6)]
+    index.apply([*sides, page(A, 1, LEFT), page(B, 1, [*LEFT, 5000])])
+    task = struct.pack("<BI6I", 0, 1, *range(1, 7))
+    with connect(redis_url) as client:
+        home = Home(Calls(client), prefix)
+        home.command("RPUSH", "tasks", task, task)
+        home.run(LEASE, "token", "")
+        rest_, apart = struct.pack("<I", 6), struct.pack("<5I", *range(1, 6))
+        assert home.run(PART, "token", task, b"", rest_, apart, 3) == 1
+        assert [split.url for split in index.splits()] == [one.url for one in sides[2:]]
+        further = [struct.pack("<BII", 0, 6, 2) + f"http://h.example/{n}".encode() for n in range(2)]
+        assert home.run(PARTED, "token", task + rest_, b"", 4, *further) == 1
+        home.command("DEL", "lock")
+    told = [split.url for split in index.splits()]
+    assert told == [sides[3].url, sides[4].url, "http://h.example/0", "http://h.example/1"]
+    index.close()
+
+
+def test_a_search_goes_on_from_what_another_policy_left_in_searches_of_that_alone(redis_url: str, prefix: str) -> None:
+    """Else the rest would be a side that came off under the other, where it is in no cluster with what is searched."""
+    index = RedisIndex(redis_url, prefix)
+    index.apply([page(A, 1, LEFT), page(B, 1, [*LEFT, 5000]), page(C, 1, ELSEWHERE)])
+    tasks = [struct.pack("<BI2I", policy, 1, 1, 3) for policy in (0, 0, 1)]
+    with connect(redis_url) as client:
+        home = Home(Calls(client), prefix)
+        home.command("RPUSH", "tasks", *tasks)
+        home.run(LEASE, "token", "")
+        rest, side = struct.pack("<I", 2), struct.pack("<I", 3)
+        assert home.run(PART, "token", tasks[0], b"", rest, side, SPLITS) == 1
+        assert home.command("LRANGE", "tasks", 0, -1) == [tasks[1] + rest, tasks[2]]
+    index.close()
+
+
+def test_a_side_that_no_page_shows_any_more_is_no_split(redis_url: str, prefix: str) -> None:
+    index = RedisIndex(redis_url, prefix)
+    index.apply([page(A, 1, LEFT), page(B, 1, [*LEFT, 5000]), page(C, 1, RIGHT)])
+    index.apply([page(C, 2, ELSEWHERE)])
+    task = struct.pack("<BI2I", 0, 1, 1, 3)
+    with connect(redis_url) as client:
+        home = Home(Calls(client), prefix)
+        home.command("RPUSH", "tasks", task)
+        home.run(LEASE, "token", "")
+        assert home.run(PART, "token", task, b"", struct.pack("<I", 1), struct.pack("<I", 3), SPLITS) == 1
+        home.command("DEL", "lock")
     assert index.splits() == []
     index.close()

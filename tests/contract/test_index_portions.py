@@ -10,12 +10,14 @@ from typing import Any, ClassVar
 import pytest
 from clusterd.clusters.contract import DEFAULT_POLICIES
 from clusterd.clusters.redis.asking.members import PAGES
+from clusterd.clusters.redis.homes import CHUNK
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.settling import settler
 from clusterd_consumer.redis_scripts import Calls, Request
 
 from tests.contract.index_world import expected, page, partition, settled
 from tests.contract.test_index_homes import SHARDS
+from tests.contract.test_index_moments import interrupted
 
 
 class Longest(Calls):
@@ -105,3 +107,40 @@ def test_a_policy_is_built_and_cleared_away_a_few_contents_at_a_time(
     settled(index)
     assert partition(index) == expected(crawl)
     index.close()
+
+
+def test_a_walk_whose_next_text_is_forgotten_meanwhile_leaves_out_none_behind_it(redis_url: str, prefix: str) -> None:
+    """A content of three texts: a call ends with what shows the first, and the second is gone before the next call."""
+    other = RedisIndex(redis_url, prefix)
+    crawl = [page(f"http://h.example/{n}", 1, range(90), order="first") for n in range(CHUNK)]
+    crawl += [page(f"http://h.example/{name}", 1, range(90), order=name) for name in ("last", "second")]
+    other.apply(crawl)
+    changed = page(crawl[-1].url, 2, range(5000, 5090))
+
+    def change() -> None:
+        other.apply([changed])
+        settled(other)
+        assert other.expire(2) == 1
+
+    index = interrupted(redis_url, prefix, "members", 2, change)
+    found = index.cluster_of(crawl[0].url, "near")
+    assert found is not None
+    assert set(found.members) == {one.url for one in crawl[:-1]}
+    for one in (index, other):
+        one.close()
+
+
+def test_a_walk_whose_next_page_has_changed_meanwhile_does_not_go_on_where_that_is_now(
+    redis_url: str, prefix: str
+) -> None:
+    other = RedisIndex(redis_url, prefix)
+    crawl = [page(f"http://h.example/{n}", 1, range(90)) for n in range(CHUNK + 5)]
+    elsewhere = page("http://h.example/elsewhere", 1, range(5000, 5090))
+    other.apply([*crawl, elsewhere])
+    changed = page(crawl[4].url, 2, range(5000, 5090))  # the latest pages are told first
+    index = interrupted(redis_url, prefix, "members", 2, lambda: other.apply([changed]) and None)
+    found = index.cluster_of(crawl[0].url, "near")
+    assert found is not None
+    assert set(found.members) == {one.url for one in crawl} - {changed.url}
+    for one in (index, other):
+        one.close()

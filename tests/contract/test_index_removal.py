@@ -289,3 +289,23 @@ def test_who_opens_a_store_without_policies_takes_those_that_it_has(redis_url: s
     again = RedisIndex(redis_url, prefix)
     assert again.policies() == policies
     again.close()
+
+
+@pytest.mark.parametrize("homes", [1, SHARDS])
+def test_splits_under_other_policies_are_still_told_when_one_is_removed(
+    redis_url: str, prefix: str, homes: int
+) -> None:
+    left, right = range(100), range(1000, 1100)
+    urls = [f"http://{name}.example/" for name in ("left", "bridge", "right")]
+    index = RedisIndex(redis_url, prefix, shards=homes)
+    index.apply([page(url, 1, of) for url, of in zip(urls, (left, [*left, *right], right), strict=True)])
+    index.apply([page(urls[1], 2, range(7000, 7100))])
+    settled(index)
+    told = index.splits()
+    assert [split.policy for split in told] == ["related", "contained"]
+    index.remove_policy("contained")
+    settled(index)
+    assert index.splits() == told[:1]
+    index.add_policy(Policy("another", containment=0.8))
+    assert index.splits() == told[:1]
+    index.close()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from typing import NoReturn
 
 import pytest
+from clusterd.clusters.redis.home import LEAD, RELEASE, SHUT, UNDER, WIDEN, pairs
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.linking import Linker
-from clusterd.clusters.redis.spans.standings import SPANNED, Span
-from clusterd.clusters.redis.spans.steps import Pair
+from clusterd.clusters.redis.spans.standings import RECORD, SPANNED, Span
+from clusterd.clusters.redis.spans.steps import MOVED, TWO, Pair
 from clusterd.clusters.redis.spans.uniting import Uniting, meetings_of
 from clusterd_crawler.errors import Unreachable
 
@@ -135,4 +137,39 @@ def test_so_does_who_settles_where_the_worker_died_as_its_home_had_joined_them(
     monkeypatch.undo()
     settled(index)
     assert partition(index) == expected([*SIDES, JOINT])
+    index.close()
+
+
+def test_a_span_that_was_put_under_another_meanwhile_stays_there(redis_url: str, prefix: str) -> None:
+    """Whoever saw it as a root is about to close it, or to widen it. One whose record is lost is made anew."""
+    index = opened(redis_url, prefix)
+    home = index._homes.first
+    span, root, lost = 5, 3, 9
+    home.command("HSET", "spans", span, RECORD.pack(root, 7, 3, 1))
+    era = (home.command("GET", "era") or b"0").decode()
+    assert home.run(SHUT, struct.pack("<IBI", span, 1, 0)) == 1
+    assert home.run(WIDEN, era, struct.pack("<IIB", span, 4, 1)) == b"\0"
+    assert home.run(LEAD, struct.pack("<II", lost, root)) == 1
+    assert dict(pairs(home.command("HGETALL", "spans"))) == {b"5": RECORD.pack(root, 7, 3, 1)}
+    assert home.run(UNDER, era, struct.pack("<IIIB", lost, root, 7, 1)) == struct.pack("<BI", 1, 7)
+    assert home.command("HGET", "spans", lost) == RECORD.pack(root, lost, 7, 1)
+    assert home.command("LRANGE", "due", 0, -1) == [TWO.pack(MOVED, lost, root)]
+    index.close()
+
+
+def test_a_span_is_released_only_as_it_was_counted(redis_url: str, prefix: str) -> None:
+    """Not where edges were cut, or parts have moved, or the home has joined the parts of two spans since."""
+    index = opened(redis_url, prefix)
+    crawl = [page(on(0, "a"), 1, range(100)), page(on(1, "b"), 1, range(100))]
+    index.apply(crawl)
+    home = index._homes.first
+    span = int(min(home.command("HKEYS", "parts")))
+    era, merged = ((home.command("GET", key) or b"0").decode() for key in ("era", "merged"))
+    released = struct.pack("<II", span, 1)
+    assert home.run(RELEASE, era + "1", merged, released) == b""
+    assert home.run(RELEASE, era, merged + "1", released) == b""
+    assert partition(index) == expected(crawl)
+    before = int(home.command("HLEN", "parts"))
+    assert home.run(RELEASE, era, merged, released) == b"1"
+    assert int(home.command("HLEN", "parts")) == before - 1
     index.close()

@@ -68,6 +68,17 @@ def test_a_recrawled_page_shows_its_latest_frame_in_whatever_order(index: Index)
     assert found(index, CHROME) == [(C, 0.5)]
 
 
+def test_a_worker_that_was_slow_shows_no_frame_that_is_older(redis_url: str, prefix: str) -> None:
+    """Another has the page's later version in hand, and is done with it first."""
+    other = RedisIndex(redis_url, prefix, whole=True)
+    index = interrupted(redis_url, prefix, "enter", 1, lambda: other.apply([framed(A, 2, MAIN, CHROME)]) and None)
+    index.apply([framed(A, 1, MAIN, OTHER)])
+    for one in (index, other):
+        settled(one)
+        assert found(one, MAIN, CHROME) == [(A, 1.0)]
+        one.close()
+
+
 def test_an_empty_page_is_like_nothing(index: Index) -> None:
     index.apply([framed(A, 1, range(0), range(0)), framed(B, 1, MAIN, CHROME)])
     index.apply([framed(B, 2, range(0), range(0))])
@@ -161,6 +172,22 @@ def test_frames_that_are_gone_leave_nothing(redis_url: str, prefix: str) -> None
         postings = int(client.get(f"{prefix}{{0}}:whole:pn") or 0)
     assert postings == len([kind for kind in kinds if kind.startswith(b"p:") and kind[2:].isdigit()]) > 0
     assert len([kind for kind in kinds if kind.startswith(b"k:")]) == 1
+    index.close()
+
+
+def test_frames_that_outlived_most_of_their_block_leave_nothing(redis_url: str, prefix: str) -> None:
+    """What was left of the block was kept text by text."""
+    index = RedisIndex(redis_url, prefix, whole=True)
+    urls = [f"{A}{n}" for n in range(1, 300)]
+    index.apply([framed(url, 1, MAIN, range(n * 1000, n * 1000 + 30)) for n, url in enumerate(urls, 1)])
+    blocks = {}
+    with connect(redis_url) as client:
+        for at, some in enumerate((urls[:100], urls[100:120], urls[120:]), 2):
+            index.apply([framed(url, at, MAIN, range(0)) for url in some])
+            settled(index)
+            keys = client.scan_iter(f"{prefix}{{0}}:whole:of:n:*", count=10_000)
+            blocks[at] = {key.partition(b":of:")[2] for key in keys}
+    assert blocks == {2: {b"n:0:left", b"n:1", b"n:2"}, 3: {b"n:0:left", b"n:1", b"n:2"}, 4: {b"n:2"}}
     index.close()
 
 

@@ -6,6 +6,8 @@
 -- Continues the move in BASE:mv, up to `limit` contents. 1. Each leaves its ring for that of the fresh element. 2. When
 -- all have moved, each is looked at once more: an edge out of the part that was added meanwhile (by a page that saw the
 -- old elements) joins the two again. An edge added later finds the fresh element. So no order of steps loses an edge.
+-- A page that its worker has linked and not united yet (spans/) stands nowhere: it stays so, and what it is united with
+-- later it finds where that is by then.
 define('move', function(ARGV)
   if not held(ARGV[1]) then return -1 end
   local limit = tonumber(ARGV[2])
@@ -13,7 +15,7 @@ define('move', function(ARGV)
 
   local function move(p, element, content, first)
     local old, size = root(p, content), get(NODES, content)[CLIVE]
-    if old == 0 or old == element then return end
+    if old == element then return end
     resize(p, old, -size)
     unring(p, content)
     settle_alone(p, content, element)
@@ -25,18 +27,22 @@ define('move', function(ARGV)
   local moving = call('GET', BASE .. ':mv')
   if moving then
     local p = unpack4('<B', moving)
-    local looked = call('GET', BASE .. ':rl') or pack('<B', p)
-    local first, element = u4(moving, 2)
-    if #looked > 1 then
+    local looked, first, element = {call('GET', BASE .. ':rl') or pack('<B', p)}, nil, nil
+    if #looked[1] > 1 then
       -- The fresh element may have been linked under another by now.
-      first = u4(looked, 2)
+      first = u4(looked[1], 2)
       element = root(p, first)
-    else
-      element = new_element(spans.fresh_number())
     end
     local stop = math.min(#moving, 1 + 4 * limit)
-    for at = 2, stop, 4 do move(p, element, u4(moving, at), first) end
-    looked = looked .. sub(moving, 2, stop)
+    for at = 2, stop, 4 do
+      local content = u4(moving, at)
+      if root(p, content) ~= 0 then
+        if not first then first, element = content, new_element(spans.fresh_number()) end
+        move(p, element, content, first)
+        looked[#looked + 1] = sub(moving, at, at + 3)
+      end
+    end
+    looked = concat(looked)
     finish()
     call('SET', BASE .. ':rl', looked)
     if stop >= #moving then

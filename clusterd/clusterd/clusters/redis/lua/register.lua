@@ -142,11 +142,12 @@ local function answer(i, u, node, flags, now, before, twin)
   if flags % 4 >= 2 then tails[#tails + 1] = now .. before .. twin end
 end
 
--- A delivery repeated: nothing changes; what a crash left pending is to be posted (a departed content: stored) again.
-local function again(i, u, node, current)
+-- A delivery repeated: nothing changes; what a crash left pending is to be posted (a departed content: stored) again. One
+-- that was sketched under another profile since is no sketch of that content.
+local function again(i, u, node, current, profile)
   local content = get(NODES, node)[REP]
   answer(i, u, node, current and 2 or 0, current and places_of_page(node) or '', '', '')
-  post_if_pending(i, content, 8)
+  if get(NODES, content)[PROFILE] == profile then post_if_pending(i, content, 8) end
 end
 
 local keep_late
@@ -189,7 +190,7 @@ do
     local known, place = known_old(key, length, v)
     known = known or length > MOVED and known_late(u, v)
     -- Fetched once more, unchanged, before it was delivered again: what came of it is told all the same.
-    if known then return again(i, u, known, known == get(PAGES, u)[NODE]) end
+    if known then return again(i, u, known, known == get(PAGES, u)[NODE], v.profile) end
     local content = find_content(v.sketch, v.profile, true)
     local node = content and (find_text(v.text, content) or new_text(v, content)) or new_content(v)
     if v.made == 0 then refer(node) end
@@ -246,7 +247,7 @@ end
 local function known_url(i, u)
   local page, v = get(PAGES, u), parse(i)
   local current = order(page[AT], page[NODE])
-  if v.order == current then return again(i, u, page[NODE], true) end
+  if v.order == current then return again(i, u, page[NODE], true, v.profile) end
   if precedes(v.order, current) then return keep_late(i, u, v) end
   make_current(i, u, v)
 end

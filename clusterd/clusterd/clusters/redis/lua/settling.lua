@@ -65,13 +65,6 @@ local function is_awaited(content, patience, now)
   return false
 end
 
--- A number that no content has, for the name of a cluster.
-function spans.fresh_number()
-  local number = count(N, 1)
-  call('HINCRBY', BASE .. ':b', floor(number / NODES.per), 1)
-  return number
-end
-
 local free_text, free_content
 do
   -- Records of a block that take less memory one by one, by half.
@@ -81,6 +74,23 @@ do
   local function records(block)
     local first = (spans.first() or 0) + 1
     return floor(first / NODES.per) == block and NODES.per - first % NODES.per or NODES.per
+  end
+
+  -- Note that one more number of a block has no record. Returns how many may yet have one; a block of none is deleted.
+  local function lacks_one(block, key)
+    local left = records(block) - call('HINCRBY', BASE .. ':b', block, 1)
+    if left <= 0 then
+      call('DEL', key, key .. ':left')
+      call('HDEL', BASE .. ':b', block)
+    end
+    return left
+  end
+
+  -- A number that no content has, for the name of a cluster.
+  function spans.fresh_number()
+    local number = count(N, 1)
+    lacks_one(floor(number / NODES.per), key_of(NODES, number))
+    return number
   end
 
   -- Keep what is left of a block one by one; what this call has changed of it is written so as well.
@@ -104,13 +114,8 @@ do
     else
       call('HDEL', key .. ':left', whole(at))
     end
-    local left = records(block) - call('HINCRBY', BASE .. ':b', block, 1)
-    if left <= 0 then
-      call('DEL', key, key .. ':left')
-      call('HDEL', BASE .. ':b', block)
-    elseif left <= FEW and block < floor(counters[N] / NODES.per) then
-      thin(block, key)
-    end
+    local left = lacks_one(block, key)
+    if left > 0 and left <= FEW and block < floor(counters[N] / NODES.per) then thin(block, key) end
   end
 
   local function unlist(t, hash, id)

@@ -88,7 +88,8 @@ class Parter:
         """Let sides that lie in several homes move; then see whether all of them stayed away, and tell of those."""
         policy = task[0]
         there = self._places(policy, [min(side) for side in search.apart])
-        apart = {min(side): side for side in search.apart if min(side) in there}  # (what was dismissed has no edges)
+        # (What was dismissed has no edges. A page that its worker has linked and not united yet stands nowhere, too.)
+        apart = {min(side): side for side in search.apart if len(side) > 1 or min(side) in there}
         for side in apart.values():
             self._move_spread(policy, side)
         self._spans.done(self._spans.unite_due(self._spans.due(0)))

@@ -1,0 +1,34 @@
+"""What a row of a table of pages says, as JSON lines and Parquet have it."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from clusterd.ingest.rows import page_of
+
+OPTIONAL = ("id", "html_b64", "html", "text", "content_type", "fetched_at", "sweep", "status")
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ({"html_b64": base64.b64encode(b"<p>x").decode()}, "<p>x"),
+        ({"html": "<p>x"}, "<p>x"),
+        ({"html": b"<p>x"}, "<p>x"),
+        ({"text": "x"}, "x"),
+        ({}, ""),
+    ],
+)
+def test_an_empty_text_leaves_a_field_open(content: dict[str, object], shown: str) -> None:
+    """As in what was made of CSV: such a page had no words, or was refused for its date."""
+    row = {"url": "", "metadata": {"url": "http://a/1"}, **dict.fromkeys(OPTIONAL, ""), **content}
+    page = page_of(row, "here")
+    assert (page.url, page.status, page.fetched_at, page.id, page.sweep) == ("http://a/1", 200, None, None, "")
+    assert page.content_type.startswith("text/plain" if page.body is None else "text/html")
+    assert ((page.body or b"").decode() or page.text or "") == shown
+
+
+def test_base64_may_have_lines() -> None:
+    page = b"<p>" + b"more than a line of what base64 writes " * 5
+    assert page_of({"url": "http://a/", "html_b64": base64.encodebytes(page).decode()}, "here").body == page

@@ -70,6 +70,26 @@ def test_a_copy_that_is_left_was_edited_since(site: Site) -> None:
     assert (first.moved_within, first.vanished, second.moved) == (1, 2, 0)
 
 
+def test_a_namesake_that_was_there_before_is_no_match(site: Site) -> None:
+    """In a place of its own, that is: it has taken nothing over."""
+    for sweep in ("1", "2"):
+        site.add("https://a.example/2025/news", words(f"news {sweep}"), sweep, at=int(sweep) * DAY)
+        site.add("https://a.example/2024/news", words("old news"), "1", at=DAY)
+    assert site.lost()["https://a.example/2024/news"].match is None
+
+
+def test_what_a_page_took_over_from_another_is_none_of_a_passage_of_that(site: Site) -> None:
+    """The page now says what another did, which quoted the lost one all along: nothing of this has moved."""
+    quote, other = words("quote", 120), words("other", 60)
+    site.add("https://a.example/lost", f"{quote} {words('lost', 120)}", "1", at=DAY)
+    site.add("https://a.example/other", f"{quote} {other}", "1", at=DAY)
+    site.add("https://a.example/page", words("page"), "1", at=DAY)
+    site.add("https://a.example/page", f"{quote} {other}", "2", at=2 * DAY)
+    found = site.lost()
+    assert found["https://a.example/other"].match == "https://a.example/page"
+    assert found["https://a.example/lost"].match is None
+
+
 class TestLostOnAnotherHost:
     @pytest.fixture
     def moved(self, site: Site) -> Site:

@@ -320,12 +320,13 @@ class TestGroup:
         site.add(url("a"), words(1))
         site.add(url("b"), words(2))
         site.add(url("c"), words(1))
-        given = [url("unknown"), url("c"), url("b"), url("a"), url("c")]
+        given = [url("unknown"), url("c"), url("b"), url("a"), url("unknown too"), url("c")]
         groups = queries.group(site.index, given, "near")
         assert [(one.representative, one.members) for one in groups] == [
             (url("unknown"), (url("unknown"),)),
             (url("c"), (url("c"), url("a"))),
             (url("b"), (url("b"),)),
+            (url("unknown too"), (url("unknown too"),)),
         ]
 
     def test_a_cluster_is_walked_once_for_all_its_members(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -242,6 +242,8 @@ class TestLostAskedForWrongly:
             ({"from_sweep": "never"}, WrongInput, "no host has been seen in the sweep 'never'"),
             ({"host": "c.example"}, NotFound, "no pages of the host c.example"),
             ({"host": "a.example", "from_sweep": "2", "to_sweep": "1"}, WrongInput, "no earlier one"),
+            ({"host": "a.example", "from_sweep": "2", "to_sweep": "2"}, WrongInput, "no earlier one"),
+            ({"from_sweep": "2", "to_sweep": "1"}, WrongInput, "seen in the sweep '2' and later in '1'"),
         ],
     )
     def test_all_pages_of_what_is_not_there(

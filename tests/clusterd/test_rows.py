@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+from io import BytesIO
 
 import pytest
+from clusterd.ingest.jsonl import read_jsonl
+from clusterd.ingest.raw import Broken
 from clusterd.ingest.rows import page_of
 
 OPTIONAL = ("id", "html_b64", "html", "text", "content_type", "fetched_at", "sweep", "status")
@@ -32,3 +35,12 @@ def test_an_empty_text_leaves_a_field_open(content: dict[str, object], shown: st
 def test_base64_may_have_lines() -> None:
     page = b"<p>" + b"more than a line of what base64 writes " * 5
     assert page_of({"url": "http://a/", "html_b64": base64.encodebytes(page).decode()}, "here").body == page
+
+
+def test_a_line_that_is_nested_without_end_costs_no_other() -> None:
+    lines = b"[" * 200_000 + b'\n{"url": "http://a/", "text": "x"}\n'
+    broken, page = read_jsonl(BytesIO(lines), "pages")
+    assert isinstance(broken, Broken)
+    assert (broken.where, broken.ends) == ("pages:1", False)
+    assert "not JSON" in broken.reason
+    assert not isinstance(page, Broken)

@@ -101,6 +101,34 @@ def test_what_a_page_is_made_from_is_asked_of_each_of_its_texts() -> None:
     assert site.lost(f"{host}lost")[f"{host}lost"].match is None
 
 
+def test_what_is_told_of_a_host_s_last_sweep_stays_as_other_hosts_are_seen_again() -> None:
+    """The server is gone by then; a page that had moved from it vanished, it was said, once it was rewritten there."""
+    site, host = Site(), "old.example"
+    for sweep in ("1", "2"):
+        site.add(f"http://{host}/home", words("home"), sweep, at=int(sweep) * DAY)
+    site.add(f"http://{host}/page", words("page"), "1", at=DAY)
+    site.add("http://new.example/page", words("page"), "2", at=2 * DAY)
+    told, changed = site.lost(host=host), list(queries.changes(site.index, TEXT, host))
+    assert [one.match for one in told.values()] == ["http://new.example/page"]
+    site.add("http://new.example/page", words("rewritten"), "3", at=3 * DAY)
+    assert (site.lost(host=host), list(queries.changes(site.index, TEXT, host))) == (told, changed)
+
+
+def test_what_is_superseded_is_read_once_for_all_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where each host asks for what several sweeps have of it."""
+    site = Site()
+    for number in range(5):
+        for sweep in ("1", "2", "3"):
+            site.add(f"http://{number}.example/home", words(f"{number} {sweep}"), sweep, at=int(sweep) * DAY)
+        site.add(f"http://{number}.example/gone", words(f"gone {number}"), "1", at=DAY)
+        site.add(f"http://{number}.example/left", words(f"left {number}"), "2", at=2 * DAY)
+    read: list[int] = []
+    one_reading = elsewhere.Elsewhere._read
+    monkeypatch.setattr(elsewhere.Elsewhere, "_read", lambda self, of: (read.append(len(of)), one_reading(self, of))[1])
+    assert [period.vanished for period in queries.changes(site.index, TEXT)] == [1] * 10
+    assert read == [5]
+
+
 def test_other_hosts_are_not_read_where_a_host_has_all_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of sweeps that are not the last, for which the superseded versions of all hosts are listed."""
     site = Site()

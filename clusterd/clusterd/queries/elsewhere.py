@@ -6,7 +6,7 @@ values of the superseded versions (`Past`) – so that what is told of two sweep
 
 Cost: `Index.listed` for each lost text, for many at a time. Superseded versions are listed once for a question, by a
 pass over the pages of all hosts (read are those of several texts), and their sketches read once a sweep; neither where
-only the last sweep of a host is asked for.
+the store has none. A host's last sweep may have some, too: other hosts may have been seen since.
 Memory: some 200 bytes for each of them that says something else than its URL does now, 256 more in the sweep in use.
 """
 
@@ -106,8 +106,7 @@ class Elsewhere:
         if not several:
             return []
         alike = self._alike(several, home.host)
-        if target != home.sweeps[-1]:
-            past = self._past_of(target)
+        if (past := self._past_of(target)) is not None:
             alike = [[*urls, *past.near(one.page.sketch)] for urls, one in zip(alike, several, strict=True)]
         others = [[url for url in dict.fromkeys(urls) if host_of(url) != home.host] for urls in alike]
         asked = list(dict.fromkeys(url for urls in others for url in urls))
@@ -182,15 +181,22 @@ class Elsewhere:
                     self._began[label] = min(version.fetched_at, self._began.get(label, LATEST))
         return self._began.get(sweep)
 
-    def _past_of(self, sweep: str) -> Past:
+    def _past_of(self, sweep: str) -> Past | None:
+        """Return the superseded versions of a sweep; None where it has none."""
+        if self._superseded is None:
+            self._superseded = self._list_superseded()
+        versions = self._superseded.get(sweep)
+        if versions is None:  # as of the last sweep: what was read of another stays for the next host
+            return None
         if self._past is None or self._past[0] != sweep:
-            if self._superseded is None:
-                self._superseded = self._list_superseded()
-            self._past = sweep, self._read(self._superseded.get(sweep, []))
+            self._past = sweep, self._read(versions)
         return self._past[1]
 
     def _list_superseded(self) -> dict[str, list[tuple[str, int]]]:
         found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        counts = self.index.counts()
+        if counts["versions"] == counts["documents"]:
+            return found
         for url, versions in groupby(self.index.pages(revised=True), attrgetter("url")):
             known = list(versions)
             in_sweep = {sweep_of(version): version for version in known if version.status < FAILED}

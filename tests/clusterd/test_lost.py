@@ -70,6 +70,18 @@ def test_a_copy_that_is_left_was_edited_since(site: Site) -> None:
     assert (first.moved_within, first.vanished, second.moved) == (1, 2, 0)
 
 
+@pytest.mark.parametrize("copies", [31, 32, 200])
+def test_many_copies_of_a_page_that_is_nearer_hide_no_match(site: Site, copies: int) -> None:
+    """They quote it under so many session ids, as they did before: none took its place, and all that was looked at."""
+    quote, rest = words("quote", 180), words("rest", 120)
+    site.add("https://a.example/lost", f"{quote} {rest}", "1", at=DAY)
+    site.add("https://a.example/new/place", f"{rest} {words('new', 60)}", "2", at=2 * DAY)
+    for sweep in (1, 2):
+        for n in range(copies):
+            site.add(f"https://a.example/list?sid={n}", f"{quote} {words('list', 120)}", f"{sweep}", at=sweep * DAY)
+    assert site.lost()["https://a.example/lost"].match == "https://a.example/new/place"
+
+
 def test_a_namesake_that_was_there_before_is_no_match(site: Site) -> None:
     """In a place of its own, that is: it has taken nothing over."""
     for sweep in ("1", "2"):

@@ -101,6 +101,16 @@ def test_what_a_page_is_made_from_is_asked_of_each_of_its_texts() -> None:
     assert site.lost(f"{host}lost")[f"{host}lost"].match is None
 
 
+def test_a_page_is_followed_to_a_copy_that_was_left_as_it_was() -> None:
+    """In the sweep that missed the page nothing is new; the copy was written anew later."""
+    site, host = Site(), "http://a.example/"
+    for sweep, text in (("1", "page"), ("2", "page"), ("3", "anew")):
+        site.add(f"{host}copy", words(text), sweep, at=int(sweep) * DAY)
+    site.add(f"{host}page", words("page"), "1", at=DAY)
+    found = site.lost()[f"{host}page"]
+    assert (found.match, found.to_sweep, found.via) == (f"{host}copy", "3", ())
+
+
 def test_what_is_told_of_a_host_s_last_sweep_stays_as_other_hosts_are_seen_again() -> None:
     """The server is gone by then; a page that had moved from it vanished, it was said, once it was rewritten there."""
     site, host = Site(), "old.example"

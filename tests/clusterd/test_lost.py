@@ -82,6 +82,19 @@ def test_many_copies_of_a_page_that_is_nearer_hide_no_match(site: Site, copies: 
     assert site.lost()["https://a.example/lost"].match == "https://a.example/new/place"
 
 
+@pytest.mark.parametrize("left", [0, 60])
+def test_of_many_namesakes_the_one_in_its_place_is_the_match(site: Site, left: int) -> None:
+    """Written anew for another version, as some of a hundred packages are; others may be ``left`` where they were."""
+    for sweep in (1, 2):
+        for n in range(100):
+            version = 1 if n < left else sweep
+            text = words(f"anew {n} {sweep}" if n % 10 == 9 else f"package {n}")
+            site.add(f"https://a.example/api/{version}/{n}/summary.html", text, f"{sweep}", at=sweep * DAY)
+    found = site.lost()
+    assert {url: one.match for url, one in found.items()} == {url: url.replace("api/1", "api/2") for url in found}
+    assert len(found) == 100 - left
+
+
 def test_a_namesake_that_was_there_before_is_no_match(site: Site) -> None:
     """In a place of its own, that is: it has taken nothing over."""
     for sweep in ("1", "2"):

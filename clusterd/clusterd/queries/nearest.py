@@ -22,9 +22,9 @@ beside the sketches, and 24 for each different value. Of an index, which cuts th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ from clusterd_consumer.postings.scheme import mantissa
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.sketch import Profile, StreamSketch
 
-from clusterd.queries.addresses import address_bonus, page_name
+from clusterd.queries.addresses import address_bonus, page_name, spots
 from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, Match, Page, beyond_chance, is_chance
 
 #: A shingle on more pages than this proposes nothing (paper, section 5.1: common shingles).
@@ -104,7 +104,9 @@ class Nearest:
         carried = self._carried(different) - self._chance_of_known(different)
         self._counts = np.maximum(carried, 1.0).astype(np.float32)
         self._weight_of = 1 / self._counts
+        #: The pages of each name; of those of very many pages which of them differ in a part of their paths at most.
         self._namesakes: dict[str, list[int]] = {}
+        self._in_place: dict[str, dict[int, list[int]]] = {}
         self._names = [page_name(page.url) for page in pages]
         for number, name in enumerate(self._names):
             self._namesakes.setdefault(name, []).append(number)
@@ -207,10 +209,24 @@ class Nearest:
         by_chance = self._by_chance(own[expected], weights[expected]).astype(np.float32)
         some = np.flatnonzero(by_chance)
         shared = carried - np.einsum("i,ij->j", by_chance[some], self._octaves[some])  # no BLAS: its threads wait
-        return self._most(shared, among, page_name(query.page.url))
+        return self._most(shared, among, self._named(query.page.url))
 
-    def _most(self, shared: Weights, among: Owners | None, name: str) -> list[int]:
-        """Return the pages that share the most, `COPIES` of each of `READ` texts, and those of a name."""
+    def _named(self, url: str) -> Iterable[int]:
+        """Return the pages that have a URL's name; of very many those in its place first, of the rarest kinds."""
+        name = page_name(url)
+        namesakes = self._namesakes.get(name, [])
+        if len(namesakes) <= READ:
+            return namesakes
+        if name not in self._in_place:
+            known = self._in_place[name] = {}
+            for number in namesakes:
+                for place in spots(self.pages[number].url):
+                    known.setdefault(place, []).append(number)
+        kinds = [self._in_place[name].get(place, []) for place in spots(url)]
+        return chain(*sorted(kinds, key=len), namesakes)
+
+    def _most(self, shared: Weights, among: Owners | None, named: Iterable[int]) -> list[int]:
+        """Return the pages that share the most, `COPIES` of each of `READ` texts, and `READ` of those of a name."""
         among = np.arange(len(self.pages)) if among is None else among
         asked, texts = np.zeros((2, len(self.pages)), np.bool_)
         asked[among] = texts[self._first[among]] = True
@@ -222,7 +238,7 @@ class Nearest:
         chosen: list[int] = []
         for first in best[shared[best] > 0].tolist():
             chosen += islice((one for one in self._copies.get(first, [first]) if asked[one]), COPIES)
-        chosen += islice((one for one in self._namesakes.get(name, []) if asked[one]), READ)
+        chosen += islice((one for one in named if asked[one]), READ)
         return list(dict.fromkeys(chosen))
 
     def _by_chance(self, own: Values, weights: Weights) -> Weights:

@@ -242,6 +242,16 @@ class TestLostOnAnotherHost:
         moved.add("https://new.example/q", words("left"), "3", at=3 * DAY)
         assert moved.lost()["https://old.example/q"].match == match
 
+    def test_among_many_that_were_revised_there(self, moved: Site) -> None:
+        """More than are looked at, and none of them says what it did then."""
+        moved.add("https://old.example/q", words("left"), "1", at=DAY)
+        for n in range(60):
+            for sweep in ("2", "3"):
+                moved.add(f"https://new.example/{n}", words(f"{n} {sweep}"), sweep, at=int(sweep) * DAY)
+        moved.add("https://new.example/q", edited(words("left"), 60), "2", at=2 * DAY)
+        moved.add("https://new.example/q", words("anew"), "3", at=3 * DAY)
+        assert moved.lost(to_sweep="2")["https://old.example/q"].match == "https://new.example/q"
+
     def test_the_whole_page_there_is_nearer_than_a_namesake_here_that_shares_nothing(self, moved: Site) -> None:
         moved.add("https://old.example/2024/1", words("news"), "2", at=2 * DAY)
         moved.add("https://old.example/2025/1", words("other news"), "3", at=3 * DAY)

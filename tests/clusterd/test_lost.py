@@ -130,6 +130,9 @@ class TestLostOnAnotherHost:
         assert (found.from_sweep, found.to_sweep) == ("1", "3")
         first, second = queries.changes(moved.index, TEXT, "old.example")
         assert (first.moved_across, first.vanished, second.moved) == (1, 0, 0)
+        moved.add("https://third.example/p", edited(words("moved"), 60), "3", at=3 * DAY)
+        found = moved.lost()["https://old.example/p"]
+        assert (found.match, found.margin) == ("https://new.example/p", pytest.approx(0.3, abs=0.1))
 
     @pytest.mark.parametrize(("urls", "host"), [([], "gone.example"), (["https://gone.example/q"], None)])
     def test_a_server_that_is_gone(self, moved: Site, urls: list[str], host: str | None) -> None:

@@ -137,6 +137,13 @@ def test_what_is_superseded_is_read_once_for_all_hosts(monkeypatch: pytest.Monke
     monkeypatch.setattr(elsewhere.Elsewhere, "_read", lambda self, of: (read.append(len(of)), one_reading(self, of))[1])
     assert [period.vanished for period in queries.changes(site.index, TEXT)] == [1] * 10
     assert read == [5]
+    listed: list[dict[str, list[tuple[str, int]]]] = []
+    one_listing = elsewhere.Elsewhere._list_superseded
+    monkeypatch.setattr(
+        elsewhere.Elsewhere, "_list_superseded", lambda *of: (listed.append(one_listing(*of)), listed[-1])[1]
+    )
+    assert len(site.lost()) == len(site.lost(to_sweep="3")) == 10
+    assert listed == [{"3": []}] * 2  # of the sweep that is asked for alone
 
 
 def test_other_hosts_are_not_read_where_a_host_has_all_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

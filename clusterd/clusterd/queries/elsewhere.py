@@ -8,6 +8,7 @@ Cost: `Index.listed` for each lost text, for many at a time. Superseded versions
 pass over the pages of all hosts (read are those of several texts), and their sketches read once a sweep; neither where
 the store has none. A host's last sweep may have some, too: other hosts may have been seen since.
 Memory: some 200 bytes for each of them that says something else than its URL does now, 256 more in the sweep in use.
+Where one sweep is asked for, as of `find-lost`, only those of that are held; who asks for another has them listed anew.
 """
 
 from __future__ import annotations
@@ -91,8 +92,10 @@ class Elsewhere:
     #: "" and the text of a lost page → the URLs of current pages that resemble it; where copies of it are many, under
     #: the host that lost it: those of other hosts.
     _current: dict[tuple[str, int], list[str]] = field(default_factory=dict)
-    #: Sweep → its superseded versions that do not say what their URLs say now: URL and time.
-    _superseded: dict[str, list[tuple[str, int]]] | None = None
+    #: Sweep → its superseded versions that do not say what their URLs say now: URL and time. At first of the sweep that
+    #: is asked for, and of every sweep once another is.
+    _superseded: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    _of_every_sweep: bool = False
     #: Sweep → when it began.
     _began: dict[str, int] | None = None
     #: The sweep used last, and what is superseded of it.
@@ -183,17 +186,18 @@ class Elsewhere:
 
     def _past_of(self, sweep: str) -> Past | None:
         """Return the superseded versions of a sweep; None where it has none."""
-        if self._superseded is None:
-            self._superseded = self._list_superseded()
+        if sweep not in self._superseded and not self._of_every_sweep:
+            self._of_every_sweep = bool(self._superseded)
+            self._superseded = self._list_superseded(None if self._of_every_sweep else sweep)
         versions = self._superseded.get(sweep)
-        if versions is None:  # as of the last sweep: what was read of another stays for the next host
+        if not versions:  # as of the last sweep: what was read of another stays for the next host
             return None
         if self._past is None or self._past[0] != sweep:
             self._past = sweep, self._read(versions)
         return self._past[1]
 
-    def _list_superseded(self) -> dict[str, list[tuple[str, int]]]:
-        found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    def _list_superseded(self, only: str | None) -> dict[str, list[tuple[str, int]]]:
+        found: dict[str, list[tuple[str, int]]] = {} if only is None else {only: []}
         counts = self.index.counts()
         if counts["versions"] == counts["documents"]:
             return found
@@ -201,8 +205,8 @@ class Elsewhere:
             known = list(versions)
             in_sweep = {sweep_of(version): version for version in known if version.status < FAILED}
             for sweep, version in in_sweep.items():
-                if version.text != known[-1].text:
-                    found[sweep].append((url, version.fetched_at))
+                if version.text != known[-1].text and only in (None, sweep):
+                    found.setdefault(sweep, []).append((url, version.fetched_at))
         return found
 
     def _read(self, versions: Sequence[tuple[str, int]]) -> Past:

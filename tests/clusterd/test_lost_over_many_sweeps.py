@@ -124,6 +124,48 @@ def test_what_is_told_of_a_host_s_last_sweep_stays_as_other_hosts_are_seen_again
     assert (site.lost(host=host), list(queries.changes(site.index, TEXT, host))) == (told, changed)
 
 
+def test_a_page_that_was_on_another_host_all_along_is_no_match() -> None:
+    """Neither in sweeps of both hosts, nor in others: there it was before the lost one was last seen."""
+    site = Site()
+    for sweep in ("1", "2"):
+        site.add("http://old.example/home", words("home"), sweep, at=int(sweep) * DAY)
+        site.add("http://mirror.example/page", words("page"), sweep, at=int(sweep) * DAY)
+        site.add("http://blog.example/other", words("other"), f"blog {sweep}", at=int(sweep) * DAY - 1)
+    for name in ("page", "other", "moved"):
+        site.add(f"http://old.example/{name}", words(name), "1", at=DAY)
+    site.add("http://new.example/moved", words("moved"), "blog 2", at=2 * DAY)
+    matches = {one.url.rpartition("/")[2]: one.match for one in site.lost().values()}
+    assert matches == {"page": None, "other": None, "moved": "http://new.example/moved"}
+
+
+def test_a_sweep_of_other_hosts_lies_where_it_began_among_those_of_a_server_that_is_gone() -> None:
+    site, page = Site(), "http://gone.example/page"
+    for sweep, days in (("spring", (1, 6)), ("winter", (8, 9))):
+        site.add(page, words("page"), sweep, at=days[0] * DAY)
+        site.add("http://gone.example/home", words("home"), sweep, at=days[1] * DAY)
+    site.add("http://new.example/page", words("page"), "autumn", at=5 * DAY)
+    site.add("http://new.example/home", words("late"), "autumn", at=12 * DAY)
+    found = site.lost(page, to_sweep="autumn")[page]
+    assert (found.match, found.from_sweep) == ("http://new.example/page", "spring")
+
+
+def test_what_is_superseded_is_found_among_many_short_and_long_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a page of a dozen words, which has fewer values than are looked at."""
+    monkeypatch.setattr(elsewhere, "PORTION", 7)
+    site = Site()
+    counts = {f"{n}": 14 + 40 * (n % 3) for n in range(50)}
+    for sweep in ("1", "2", "3"):
+        site.add("http://old.example/home", words("home"), sweep, at=int(sweep) * DAY)
+    for name, count in counts.items():
+        site.add(f"http://old.example/{name}", words(name, count), "1", at=DAY)
+        site.add(f"http://new.example/{name}", words(name, count), "2", at=2 * DAY)
+        site.add(f"http://new.example/{name}", words(f"anew {name}", count), "3", at=3 * DAY)
+    found = site.lost(to_sweep="2")
+    assert {url: one.match for url, one in found.items()} == {
+        f"http://old.example/{name}": f"http://new.example/{name}" for name in counts
+    }
+
+
 def test_what_is_superseded_is_read_once_for_all_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where each host asks for what several sweeps have of it."""
     site = Site()

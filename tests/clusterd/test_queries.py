@@ -230,6 +230,18 @@ class TestChanges:
         assert period.resemblance_quantiles["0.5"] == pytest.approx(391 / 403, abs=0.02)
         assert period.lifetime_quantiles["0.5"] == 0
 
+    @pytest.mark.parametrize("first", ["early", "late"])
+    def test_of_two_fetches_in_a_sweep_the_later_one_counts(self, site: Site, first: str) -> None:
+        """And sweeps that overlap come in the order in which they began."""
+        for at in sorted((1, 4), reverse=first == "late"):
+            site.add(url("page"), words(at), "spring", at * DAY)
+        site.add(url("page"), words(4), "autumn", 6 * DAY)
+        site.add(url("gone"), words("gone"), "spring", 7 * DAY)
+        site.add(url("came"), words("came"), "autumn", 2 * DAY)
+        (period,) = queries.changes(site.index, TEXT)
+        assert (period.from_sweep, period.to_sweep) == ("spring", "autumn")
+        assert (period.unchanged, period.revised, period.vanished, period.appeared) == (1, 0, 1, 1)
+
     @pytest.mark.parametrize("count", [1, 2, 3, 19, 20, 21, 40])
     def test_its_share_of_the_values_is_not_above_a_quantile_and_less_is_below(self, count: int) -> None:
         """Of three pages 95 % were said to resemble by no more than the one in the middle does."""

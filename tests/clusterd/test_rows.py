@@ -9,6 +9,8 @@ import pytest
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.rows import page_of
+from clusterd.ingest.sketching import Sketching
+from clusterd_crawler.sketch import TEXT
 
 OPTIONAL = ("id", "html_b64", "html", "text", "content_type", "fetched_at", "sweep", "status")
 
@@ -35,6 +37,13 @@ def test_an_empty_text_leaves_a_field_open(content: dict[str, object], shown: st
 def test_base64_may_have_lines() -> None:
     page = b"<p>" + b"more than a line of what base64 writes " * 5
     assert page_of({"url": "http://a/", "html_b64": base64.encodebytes(page).decode()}, "here").body == page
+
+
+def test_a_text_that_is_refused_is_no_file() -> None:
+    refused: list[Broken] = []
+    page = page_of({"url": "http://a/", "text": "x", "sweep": "\ud800"}, "here")
+    assert list(Sketching(TEXT, rejecting=refused.append).messages([page])) == []
+    assert [one.where for one in refused] == ["here"]
 
 
 def test_a_line_that_is_nested_without_end_costs_no_other() -> None:

@@ -111,6 +111,10 @@ def test_a_redirect_is_told_also_where_it_is_answered_again(tmp_path: Path) -> N
 def test_a_file_with_the_header_of_a_page_is_rejected_and_told(tmp_path: Path, lines: list[str]) -> None:
     """As scripts send it that say nothing of a type."""
     assert told(tmp_path, record(f"{H}/a?as=pdf", PDF, *lines)) == [(f"{H}/a?as=pdf", CONTENT)]
+    sketching = Sketching(TEXT, max_page_bytes=len(PDF) - 1)
+    (whole,) = sketching.messages(read(str(tmp_path / "a.warc"), beside=sketching.beside))
+    assert isinstance(whole, File)
+    assert whole.content == CONTENT  # of all of it
 
 
 PAGES = 200

@@ -138,6 +138,20 @@ def test_a_page_that_was_on_another_host_all_along_is_no_match() -> None:
     assert matches == {"page": None, "other": None, "moved": "http://new.example/moved"}
 
 
+@pytest.mark.parametrize("copies", [10, 19, 40, 100])
+def test_what_quoted_a_page_elsewhere_hides_no_match(copies: int) -> None:
+    """Under so many session ids it is nearer than what became of the page, which was written anew by half."""
+    site, quote, rest = Site(), words("quote", 220), words("rest", 80)
+    for sweep in (1, 2):
+        site.add("http://old.example/home", words("home"), f"{sweep}", at=sweep * DAY)
+        for n in range(copies):
+            site.add(f"http://blog.example/?sid={n}", quote, f"{sweep}", at=sweep * DAY)
+    site.add("http://old.example/page", f"{quote} {rest}", "1", at=DAY)
+    site.add("http://new.example/page", f"{quote} {words('new', 160)} {rest}", "2", at=2 * DAY)
+    (found,) = site.lost().values()
+    assert (found.match, found.resemblance) == ("http://new.example/page", pytest.approx(0.62, abs=0.05))
+
+
 def test_a_sweep_of_other_hosts_lies_where_it_began_among_those_of_a_server_that_is_gone() -> None:
     site, page = Site(), "http://gone.example/page"
     for sweep, days in (("spring", (1, 6)), ("winter", (8, 9))):

@@ -42,8 +42,8 @@ LOOKED_AT: Final = 20
 OF_COPIES: Final = 200
 DEEPER: Final = 8
 DEEPEST: Final = 10_000
-#: Lost texts whose candidates are remembered.
-REMEMBERED: Final = 50_000
+#: Lost texts and the URLs of their candidates that are remembered, together.
+REMEMBERED: Final = 1_000_000
 #: Smallest values by which superseded versions are found, and how many of them are in common at least: two with r = .5
 #: have fewer in .2 % of the cases; of thousands of others many have one or two by chance, as stored values are cut.
 SMALLEST: Final = 16
@@ -92,6 +92,7 @@ class Elsewhere:
     #: "" and the text of a lost page → the URLs of current pages that resemble it; where copies of it are many, under
     #: the host that lost it: those of other hosts.
     _current: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    _remembered: int = 0
     #: Sweep → its superseded versions that do not say what their URLs say now: URL and time. At first of the sweep that
     #: is asked for, and of every sweep once another is.
     _superseded: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
@@ -141,8 +142,9 @@ class Elsewhere:
         They are asked for without its own URL: of another host's lost page it may be the match.
         """
         texts = [gone.last.text for gone in several]
-        if len(self._current) + len(texts) > REMEMBERED:
+        if self._remembered > REMEMBERED:
             self._current.clear()
+            self._remembered = 0
         unknown = {gone.last.text: gone.page.sketch for gone in several if self._known(gone.last.text, home) is None}
         by_profile: dict[int, dict[int, StreamSketch]] = defaultdict(dict)
         for text, sketch in unknown.items():
@@ -154,22 +156,29 @@ class Elsewhere:
     def _known(self, text: int, home: str) -> list[str] | None:
         return self._current.get(("", text), self._current.get((home, text)))
 
+    def _remember(self, asked: tuple[str, int], urls: list[str]) -> None:
+        self._current[asked] = urls
+        self._remembered += 1 + len(urls)
+
     def _ask(self, sketches: Mapping[int, StreamSketch], profile: int, home: str) -> None:
         """Ask what resembles lost texts: the farther down, the more copies of them there are.
 
         A page that was there under thirty session ids has twenty-nine copies that are as near as the one elsewhere; a
-        notice that thirty sites carry has been on most of them before.
+        notice that thirty sites carry has been on most of them before. Those that only resemble it may be all that a
+        site has: beyond them it is looked once.
         """
         limit, asked = LOOKED_AT + 1, list(sketches)
         while asked:
             deeper = []
             for text, hits in zip(asked, self.index.listed([sketches[t] for t in asked], profile, limit), strict=True):
                 alike = [hit.url for hit in hits if hit.resemblance >= SAME]
-                crowded = len(hits) == limit and hits[-1].resemblance >= TWIN
-                if not crowded and limit <= LOOKED_AT + 1:
-                    self._current["", text] = alike[:LOOKED_AT]
+                first = limit <= LOOKED_AT + 1
+                crowded = len(hits) == limit and hits[-1].resemblance >= (SAME if first else TWIN)
+                if first and not crowded:
+                    self._remember(("", text), alike[:LOOKED_AT])
                     continue
-                others = self._current[home, text] = [url for url in alike if host_of(url) != home][:OF_COPIES]
+                others = [url for url in alike if host_of(url) != home][:OF_COPIES]
+                self._remember((home, text), others)
                 if crowded and len(others) < OF_COPIES and limit < DEEPEST:
                     deeper.append(text)
             limit, asked = min(limit * DEEPER, DEEPEST), deeper

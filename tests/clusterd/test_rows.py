@@ -1,4 +1,4 @@
-"""What a row of a table of pages says, as JSON lines and Parquet have it."""
+"""What a row of a table of pages says, as JSON lines and Parquet have it, and how much of it is taken."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.rows import page_of
-from clusterd.ingest.sketching import Sketching
+from clusterd.ingest.sketching import Sketching, beginning
 from clusterd_crawler.sketch import TEXT
 
 OPTIONAL = ("id", "html_b64", "html", "text", "content_type", "fetched_at", "sweep", "status")
@@ -37,6 +37,18 @@ def test_an_empty_text_leaves_a_field_open(content: dict[str, object], shown: st
 def test_base64_may_have_lines() -> None:
     page = b"<p>" + b"more than a line of what base64 writes " * 5
     assert page_of({"url": "http://a/", "html_b64": base64.encodebytes(page).decode()}, "here").body == page
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "begins"),
+    [
+        *(("words", 20, "words"), ("words", 5, "words"), ("words", 4, "word")),
+        *(("\u00e4\u00f6", 4, "\u00e4\u00f6"), ("\u00e4\u00f6", 3, "\u00e4"), ("\u00e4\u00f6x", 4, "\u00e4\u00f6")),
+        *(("\u5bf8\u6cd5", 2, ""), ("\U0001f600x", 4, "\U0001f600"), ("a\ud800b", 20, "a\ud800b")),
+    ],
+)
+def test_the_beginning_of_a_text_is_as_much_as_so_many_bytes_hold(text: str, most: int, begins: str) -> None:
+    assert beginning(text, most) == begins
 
 
 def test_a_text_that_is_refused_is_no_file() -> None:

@@ -10,7 +10,7 @@ from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.rows import page_of
 from clusterd.ingest.sketching import Sketching, beginning
-from clusterd_crawler.sketch import TEXT
+from clusterd_crawler.sketch import TEXT, Sketch
 
 OPTIONAL = ("id", "html_b64", "html", "text", "content_type", "fetched_at", "sweep", "status")
 
@@ -49,6 +49,13 @@ def test_base64_may_have_lines() -> None:
 )
 def test_the_beginning_of_a_text_is_as_much_as_so_many_bytes_hold(text: str, most: int, begins: str) -> None:
     assert beginning(text, most) == begins
+
+
+@pytest.mark.parametrize("content", [{"text": "words"}, {"html": "<p>words"}])
+def test_what_a_run_is_called_is_said_of_each_page(content: dict[str, object]) -> None:
+    pages = [page_of({"url": "http://a/", **content, **own}, "here") for own in ({}, {"sweep": "own"})]
+    made = Sketching(TEXT, sweep="sweep", crawl="crawl").messages(pages)
+    assert [(one.crawl, one.sweep) for one in made if isinstance(one, Sketch)] == [("crawl", "sweep"), ("crawl", "own")]
 
 
 def test_a_text_that_is_refused_is_no_file() -> None:

@@ -13,6 +13,7 @@ from clusterd.clusters.redis.index import RedisIndex
 from clusterd.queries import documents
 from clusterd.queries.likeness import likeness
 from clusterd_consumer.resemblance import estimate
+from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.sketch import COMPACT, SHORT, TEXT, Profile, sketch_text
 
@@ -180,3 +181,14 @@ def test_sketches_that_were_made_otherwise_are_not_compared(profile: Profile, re
     assert first is not None
     assert second is not None
     assert likeness(first, second, TEXT).resemblance == resemblance
+
+
+def test_pages_of_the_store_of_two_profiles_are_compared_only_if_one_is_given_as_a_file() -> None:
+    index = MemoryIndex()
+    for url, profile in (("http://h.example/long", TEXT), ("http://h.example/short", SHORT)):
+        index.apply([sketch_plain(url, "a rose is a rose is a rose", profile=profile, fetched_at=0)])
+    text = documents.document("text:a rose is a rose is a rose", index, TEXT)
+    long, short = (documents.document(f"http://h.example/{name}", index, TEXT) for name in ("long", "short"))
+    with pytest.raises(WrongInput, match=r"long and .*short were sketched with the profiles text and short"):
+        queries.compare(long, short, TEXT)
+    assert [queries.compare(one, text, TEXT).estimated.resemblance for one in (long, short)] == [1, 1]

@@ -129,6 +129,8 @@ def test_the_warc_files_of_a_wacz_are_read_one_after_the_other(tmp_path: Path) -
     files = {
         "archive/rec-1.warc.gz": warc("revisit", "http://h.example/again", b"", digest, profile),
         "archive/rec-2.warc.gz": warc("response", "http://h.example/1", answer(PAGE), digest),
+        "archive/rec-2.cdxj": b"com,h)/1 20260131 {}",
+        "screenshots/rec-3.warc.gz": warc("response", "http://h.example/3", answer(PAGE)),
         "pages/pages.jsonl": b'{"format": "json-pages-1.0", "id": "pages"}\n{"url": "http://h.example/1"}\n',
         "datapackage.json": b"{}",
     }

@@ -103,6 +103,11 @@ class TestDocuments:
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"one two three")))
         assert queries.document("-", None, TEXT).tokens == ("one", "two", "three")
 
+    def test_standard_input_as_a_whole_page(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        html = b"<html><body><nav>home and more</nav><main><p>" + words(1).encode() + b"</p></main></body></html>"
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(html)))
+        assert queries.document("-", None, TEXT, "whole").tokens == ("home", "and", "more", *words(1).split())
+
     def test_what_is_not_there(self, site: Site, tmp_path: Path) -> None:
         with pytest.raises(NotFound, match="clusterd ingest"):
             queries.document(url("never"), site.index, TEXT)

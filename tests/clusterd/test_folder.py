@@ -33,14 +33,19 @@ def test_pages_are_found_by_content_and_named_by_their_path(tmp_path: Path) -> N
     write(tmp_path / "sub dir" / "plain", b"no markup here")
     write(tmp_path / "logo.png", HTML.encode())
     write(tmp_path / ".hidden.html", HTML.encode())
+    (tmp_path / ".git").mkdir()
+    write(tmp_path / ".git" / "index.html", HTML.encode())
     write(tmp_path / "packed.html.gz", gzip.compress(HTML.format("three").encode()))
+    write(tmp_path / "packed.gz", gzip.compress(b"no markup here"))
+    write(tmp_path / "NOTES.HTM", b"no markup here")
     urls = [item.url for item in read(str(tmp_path), "https://example.com/docs/") if isinstance(item, RawPage)]
     assert urls == [
+        "https://example.com/docs/NOTES.HTM",
         "https://example.com/docs/index.html",
         "https://example.com/docs/packed.html",
         "https://example.com/docs/sub%20dir/view.php",
     ]
-    assert pages_of(tmp_path)[0].url == (tmp_path / "index.html").as_uri()
+    assert pages_of(tmp_path)[1].url == (tmp_path / "index.html").as_uri()
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,51 @@ def test_a_copy_that_is_left_was_edited_since(site: Site) -> None:
     assert (first.moved_within, first.vanished, second.moved) == (1, 2, 0)
 
 
+@pytest.mark.parametrize("copies", [31, 32, 200])
+def test_many_copies_of_a_page_that_is_nearer_hide_no_match(site: Site, copies: int) -> None:
+    """They quote it under so many session ids, as they did before: none took its place, and all that was looked at."""
+    quote, rest = words("quote", 180), words("rest", 120)
+    site.add("https://a.example/lost", f"{quote} {rest}", "1", at=DAY)
+    site.add("https://a.example/new/place", f"{rest} {words('new', 60)}", "2", at=2 * DAY)
+    for sweep in (1, 2):
+        for n in range(copies):
+            site.add(f"https://a.example/list?sid={n}", f"{quote} {words('list', 120)}", f"{sweep}", at=sweep * DAY)
+    assert site.lost()["https://a.example/lost"].match == "https://a.example/new/place"
+
+
+@pytest.mark.parametrize("left", [0, 60])
+def test_of_many_namesakes_the_one_in_its_place_is_the_match(site: Site, left: int) -> None:
+    """Written anew for another version, as some of a hundred packages are; others may be ``left`` where they were."""
+    for sweep in (1, 2):
+        for n in range(100):
+            version = 1 if n < left else sweep
+            text = words(f"anew {n} {sweep}" if n % 10 == 9 else f"package {n}")
+            site.add(f"https://a.example/api/{version}/{n}/summary.html", text, f"{sweep}", at=sweep * DAY)
+    found = site.lost()
+    assert {url: one.match for url, one in found.items()} == {url: url.replace("api/1", "api/2") for url in found}
+    assert len(found) == 100 - left
+
+
+def test_a_namesake_that_was_there_before_is_no_match(site: Site) -> None:
+    """In a place of its own, that is: it has taken nothing over."""
+    for sweep in ("1", "2"):
+        site.add("https://a.example/2025/news", words(f"news {sweep}"), sweep, at=int(sweep) * DAY)
+        site.add("https://a.example/2024/news", words("old news"), "1", at=DAY)
+    assert site.lost()["https://a.example/2024/news"].match is None
+
+
+def test_what_a_page_took_over_from_another_is_none_of_a_passage_of_that(site: Site) -> None:
+    """The page now says what another did, which quoted the lost one all along: nothing of this has moved."""
+    quote, other = words("quote", 120), words("other", 60)
+    site.add("https://a.example/lost", f"{quote} {words('lost', 120)}", "1", at=DAY)
+    site.add("https://a.example/other", f"{quote} {other}", "1", at=DAY)
+    site.add("https://a.example/page", words("page"), "1", at=DAY)
+    site.add("https://a.example/page", f"{quote} {other}", "2", at=2 * DAY)
+    found = site.lost()
+    assert found["https://a.example/other"].match == "https://a.example/page"
+    assert found["https://a.example/lost"].match is None
+
+
 class TestLostOnAnotherHost:
     @pytest.fixture
     def moved(self, site: Site) -> Site:
@@ -85,6 +130,9 @@ class TestLostOnAnotherHost:
         assert (found.from_sweep, found.to_sweep) == ("1", "3")
         first, second = queries.changes(moved.index, TEXT, "old.example")
         assert (first.moved_across, first.vanished, second.moved) == (1, 0, 0)
+        moved.add("https://third.example/p", edited(words("moved"), 60), "3", at=3 * DAY)
+        found = moved.lost()["https://old.example/p"]
+        assert (found.match, found.margin) == ("https://new.example/p", pytest.approx(0.3, abs=0.1))
 
     @pytest.mark.parametrize(("urls", "host"), [([], "gone.example"), (["https://gone.example/q"], None)])
     def test_a_server_that_is_gone(self, moved: Site, urls: list[str], host: str | None) -> None:
@@ -197,6 +245,16 @@ class TestLostOnAnotherHost:
         moved.add("https://new.example/q", words("left"), "3", at=3 * DAY)
         assert moved.lost()["https://old.example/q"].match == match
 
+    def test_among_many_that_were_revised_there(self, moved: Site) -> None:
+        """More than are looked at, and none of them says what it did then."""
+        moved.add("https://old.example/q", words("left"), "1", at=DAY)
+        for n in range(60):
+            for sweep in ("2", "3"):
+                moved.add(f"https://new.example/{n}", words(f"{n} {sweep}"), sweep, at=int(sweep) * DAY)
+        moved.add("https://new.example/q", edited(words("left"), 60), "2", at=2 * DAY)
+        moved.add("https://new.example/q", words("anew"), "3", at=3 * DAY)
+        assert moved.lost(to_sweep="2")["https://old.example/q"].match == "https://new.example/q"
+
     def test_the_whole_page_there_is_nearer_than_a_namesake_here_that_shares_nothing(self, moved: Site) -> None:
         moved.add("https://old.example/2024/1", words("news"), "2", at=2 * DAY)
         moved.add("https://old.example/2025/1", words("other news"), "3", at=3 * DAY)
@@ -222,6 +280,8 @@ class TestLostAskedForWrongly:
             ({"from_sweep": "never"}, WrongInput, "no host has been seen in the sweep 'never'"),
             ({"host": "c.example"}, NotFound, "no pages of the host c.example"),
             ({"host": "a.example", "from_sweep": "2", "to_sweep": "1"}, WrongInput, "no earlier one"),
+            ({"host": "a.example", "from_sweep": "2", "to_sweep": "2"}, WrongInput, "no earlier one"),
+            ({"from_sweep": "2", "to_sweep": "1"}, WrongInput, "seen in the sweep '2' and later in '1'"),
         ],
     )
     def test_all_pages_of_what_is_not_there(

@@ -101,6 +101,107 @@ def test_what_a_page_is_made_from_is_asked_of_each_of_its_texts() -> None:
     assert site.lost(f"{host}lost")[f"{host}lost"].match is None
 
 
+def test_a_page_is_followed_to_a_copy_that_was_left_as_it_was() -> None:
+    """In the sweep that missed the page nothing is new; the copy was written anew later."""
+    site, host = Site(), "http://a.example/"
+    for sweep, text in (("1", "page"), ("2", "page"), ("3", "anew")):
+        site.add(f"{host}copy", words(text), sweep, at=int(sweep) * DAY)
+    site.add(f"{host}page", words("page"), "1", at=DAY)
+    found = site.lost()[f"{host}page"]
+    assert (found.match, found.to_sweep, found.via) == (f"{host}copy", "3", ())
+
+
+def test_what_is_told_of_a_host_s_last_sweep_stays_as_other_hosts_are_seen_again() -> None:
+    """The server is gone by then; a page that had moved from it vanished, it was said, once it was rewritten there."""
+    site, host = Site(), "old.example"
+    for sweep in ("1", "2"):
+        site.add(f"http://{host}/home", words("home"), sweep, at=int(sweep) * DAY)
+    site.add(f"http://{host}/page", words("page"), "1", at=DAY)
+    site.add("http://new.example/page", words("page"), "2", at=2 * DAY)
+    told, changed = site.lost(host=host), list(queries.changes(site.index, TEXT, host))
+    assert [one.match for one in told.values()] == ["http://new.example/page"]
+    site.add("http://new.example/page", words("rewritten"), "3", at=3 * DAY)
+    assert (site.lost(host=host), list(queries.changes(site.index, TEXT, host))) == (told, changed)
+
+
+def test_a_page_that_was_on_another_host_all_along_is_no_match() -> None:
+    """Neither in sweeps of both hosts, nor in others: there it was before the lost one was last seen."""
+    site = Site()
+    for sweep in ("1", "2"):
+        site.add("http://old.example/home", words("home"), sweep, at=int(sweep) * DAY)
+        site.add("http://mirror.example/page", words("page"), sweep, at=int(sweep) * DAY)
+        site.add("http://blog.example/other", words("other"), f"blog {sweep}", at=int(sweep) * DAY - 1)
+    for name in ("page", "other", "moved"):
+        site.add(f"http://old.example/{name}", words(name), "1", at=DAY)
+    site.add("http://new.example/moved", words("moved"), "blog 2", at=2 * DAY)
+    matches = {one.url.rpartition("/")[2]: one.match for one in site.lost().values()}
+    assert matches == {"page": None, "other": None, "moved": "http://new.example/moved"}
+
+
+@pytest.mark.parametrize("copies", [10, 19, 40, 100])
+def test_what_quoted_a_page_elsewhere_hides_no_match(copies: int) -> None:
+    """Under so many session ids it is nearer than what became of the page, which was written anew by half."""
+    site, quote, rest = Site(), words("quote", 220), words("rest", 80)
+    for sweep in (1, 2):
+        site.add("http://old.example/home", words("home"), f"{sweep}", at=sweep * DAY)
+        for n in range(copies):
+            site.add(f"http://blog.example/?sid={n}", quote, f"{sweep}", at=sweep * DAY)
+    site.add("http://old.example/page", f"{quote} {rest}", "1", at=DAY)
+    site.add("http://new.example/page", f"{quote} {words('new', 160)} {rest}", "2", at=2 * DAY)
+    (found,) = site.lost().values()
+    assert (found.match, found.resemblance) == ("http://new.example/page", pytest.approx(0.62, abs=0.05))
+
+
+def test_a_sweep_of_other_hosts_lies_where_it_began_among_those_of_a_server_that_is_gone() -> None:
+    site, page = Site(), "http://gone.example/page"
+    for sweep, days in (("spring", (1, 6)), ("winter", (8, 9))):
+        site.add(page, words("page"), sweep, at=days[0] * DAY)
+        site.add("http://gone.example/home", words("home"), sweep, at=days[1] * DAY)
+    site.add("http://new.example/page", words("page"), "autumn", at=5 * DAY)
+    site.add("http://new.example/home", words("late"), "autumn", at=12 * DAY)
+    found = site.lost(page, to_sweep="autumn")[page]
+    assert (found.match, found.from_sweep) == ("http://new.example/page", "spring")
+
+
+def test_what_is_superseded_is_found_among_many_short_and_long_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a page of a dozen words, which has fewer values than are looked at."""
+    monkeypatch.setattr(elsewhere, "PORTION", 7)
+    site = Site()
+    counts = {f"{n}": 14 + 40 * (n % 3) for n in range(50)}
+    for sweep in ("1", "2", "3"):
+        site.add("http://old.example/home", words("home"), sweep, at=int(sweep) * DAY)
+    for name, count in counts.items():
+        site.add(f"http://old.example/{name}", words(name, count), "1", at=DAY)
+        site.add(f"http://new.example/{name}", words(name, count), "2", at=2 * DAY)
+        site.add(f"http://new.example/{name}", words(f"anew {name}", count), "3", at=3 * DAY)
+    found = site.lost(to_sweep="2")
+    assert {url: one.match for url, one in found.items()} == {
+        f"http://old.example/{name}": f"http://new.example/{name}" for name in counts
+    }
+
+
+def test_what_is_superseded_is_read_once_for_all_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where each host asks for what several sweeps have of it."""
+    site = Site()
+    for number in range(5):
+        for sweep in ("1", "2", "3"):
+            site.add(f"http://{number}.example/home", words(f"{number} {sweep}"), sweep, at=int(sweep) * DAY)
+        site.add(f"http://{number}.example/gone", words(f"gone {number}"), "1", at=DAY)
+        site.add(f"http://{number}.example/left", words(f"left {number}"), "2", at=2 * DAY)
+    read: list[int] = []
+    one_reading = elsewhere.Elsewhere._read
+    monkeypatch.setattr(elsewhere.Elsewhere, "_read", lambda self, of: (read.append(len(of)), one_reading(self, of))[1])
+    assert [period.vanished for period in queries.changes(site.index, TEXT)] == [1] * 10
+    assert read == [5]
+    listed: list[dict[str, list[tuple[str, int]]]] = []
+    one_listing = elsewhere.Elsewhere._list_superseded
+    monkeypatch.setattr(
+        elsewhere.Elsewhere, "_list_superseded", lambda *of: (listed.append(one_listing(*of)), listed[-1])[1]
+    )
+    assert len(site.lost()) == len(site.lost(to_sweep="3")) == 10
+    assert listed == [{"3": []}] * 2  # of the sweep that is asked for alone
+
+
 def test_other_hosts_are_not_read_where_a_host_has_all_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of sweeps that are not the last, for which the superseded versions of all hosts are listed."""
     site = Site()
@@ -137,3 +238,8 @@ def test_pages_whose_match_is_known_are_not_held(monkeypatch: pytest.MonkeyPatch
     assert len(found) == 60
     assert all(one.match for one in found.values())
     assert max(most) < 20
+
+
+def test_portions_are_all_of_it_once() -> None:
+    assert list(moves.portions("abcde", 2)) == ["ab", "cd", "e"]
+    assert list(moves.portions("", 2)) == []

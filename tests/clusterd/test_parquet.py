@@ -112,6 +112,9 @@ def test_what_python_has_no_value_for_costs_its_own_row_only(tmp_path: Path) -> 
     pq.write_table(pa.table({"url": urls, "html": texts}), tmp_path / "1")
     bodies = [(page.body or b"").decode() for page in items(tmp_path / "1") if isinstance(page, RawPage)]
     assert bodies == ["good", "\ufffd\ufffd", "good"]
+    broken = pa.Array.from_buffers(pa.string(), 3, pa.array([None, b"\xff\xfe", b"good"]).buffers())
+    pq.write_table(pa.table({"url": urls, "text": broken, "html": ["good"] * 3}), tmp_path / "2")
+    assert all(isinstance(page, RawPage) for page in items(tmp_path / "2"))
 
 
 def test_a_broken_row_is_named_and_a_broken_file_ends_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

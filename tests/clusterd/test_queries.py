@@ -126,6 +126,10 @@ class TestFindLost:
             site.lost(url("never"))
         with pytest.raises(WrongInput, match=r"no sweep '9'; its sweeps are: 1, 2"):
             site.lost(to_sweep="9")
+        site.add(url("gone"), words(2), "1", DAY)
+        assert site.lost(url("gone"), from_sweep="1", to_sweep="2").keys() == {url("gone")}
+        with pytest.raises(WrongInput, match="no earlier one"):
+            site.lost(url("gone"), from_sweep="2", to_sweep="1")
 
 
 class TestSweeps:
@@ -139,6 +143,7 @@ class TestSweeps:
             ({"2.00": 1, "2.0": 2}, ["2.00", "2.0"]),
             ({"01/2023": 2, "1/2023": 1}, ["1/2023", "01/2023"]),
             ({"15.03.2023": 3, "01.06.2022": 1, "01.01.2023": 2}, ["01.06.2022", "01.01.2023", "15.03.2023"]),
+            ({"15.01.2023": 1, "02.03.2023": 2}, ["15.01.2023", "02.03.2023"]),
             ({"12/2022": 3, "01-2023": 1}, ["01-2023", "12/2022"]),
             ({"02/2023": 1, "12/2022": 2, "11/2022": 3}, ["11/2022", "12/2022", "02/2023"]),
             ({}, []),
@@ -230,6 +235,18 @@ class TestChanges:
         assert period.resemblance_quantiles["0.5"] == pytest.approx(391 / 403, abs=0.02)
         assert period.lifetime_quantiles["0.5"] == 0
 
+    @pytest.mark.parametrize("first", ["early", "late"])
+    def test_of_two_fetches_in_a_sweep_the_later_one_counts(self, site: Site, first: str) -> None:
+        """And sweeps that overlap come in the order in which they began."""
+        for at in sorted((1, 4), reverse=first == "late"):
+            site.add(url("page"), words(at), "spring", at * DAY)
+        site.add(url("page"), words(4), "autumn", 6 * DAY)
+        site.add(url("gone"), words("gone"), "spring", 7 * DAY)
+        site.add(url("came"), words("came"), "autumn", 2 * DAY)
+        (period,) = queries.changes(site.index, TEXT)
+        assert (period.from_sweep, period.to_sweep) == ("spring", "autumn")
+        assert (period.unchanged, period.revised, period.vanished, period.appeared) == (1, 0, 1, 1)
+
     @pytest.mark.parametrize("count", [1, 2, 3, 19, 20, 21, 40])
     def test_its_share_of_the_values_is_not_above_a_quantile_and_less_is_below(self, count: int) -> None:
         """Of three pages 95 % were said to resemble by no more than the one in the middle does."""
@@ -320,12 +337,13 @@ class TestGroup:
         site.add(url("a"), words(1))
         site.add(url("b"), words(2))
         site.add(url("c"), words(1))
-        given = [url("unknown"), url("c"), url("b"), url("a"), url("c")]
+        given = [url("unknown"), url("c"), url("b"), url("a"), url("unknown too"), url("c")]
         groups = queries.group(site.index, given, "near")
         assert [(one.representative, one.members) for one in groups] == [
             (url("unknown"), (url("unknown"),)),
             (url("c"), (url("c"), url("a"))),
             (url("b"), (url("b"),)),
+            (url("unknown too"), (url("unknown too"),)),
         ]
 
     def test_a_cluster_is_walked_once_for_all_its_members(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,23 @@ def test_who_asks_for_a_skipped_page_gets_the_one_that_was_fetched(site: Site, s
         site.lost(sid(path, 1), skipped=skipped, from_sweep="second")
 
 
+@pytest.mark.parametrize("to_sweep", ["second", "third"])
+def test_so_he_does_of_one_that_was_written_anew_or_has_a_copy(site: Site, skipped: Skipped, to_sweep: str) -> None:
+    """`changes` counts it as revised; of two sweeps nothing was said to be near, or the copy."""
+    session = 3 if to_sweep == "second" else 4
+    for n, at in (("anew", DAY), ("copied", DAY)):
+        site.add(sid(n, 1), words(n), at=at, crawl="first")
+    for crawl, later in (("second", 3), ("third", 4)):
+        site.add(sid("anew", later), words("another"), at=later * DAY, crawl=crawl)
+        site.add(sid("copied", later), edited(words("copied"), 40), at=later * DAY, crawl=crawl)
+        site.add(sid("copy", later), words("copied"), at=later * DAY, crawl=crawl)
+    for n in ("anew", "copied"):
+        (found,) = site.lost(sid(n, 1), skipped=skipped, to_sweep=to_sweep).values()
+        assert (found.match, found.to_sweep, found.via) == (sid(n, session), to_sweep, ())
+        assert (found.resemblance < 0.02) == (n == "anew")
+    assert not {sid("anew", 1), sid("copied", 1)} & site.lost(skipped=skipped, to_sweep=to_sweep).keys()
+
+
 def test_without_rules_every_url_is_a_page_of_its_own(site: Site, book: RuleBook) -> None:
     nothing = Skipped(book)
     assert nothing.key_of(HOST) is None

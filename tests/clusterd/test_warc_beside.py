@@ -90,6 +90,7 @@ def test_what_says_nothing_of_its_url_is_passed_over(tmp_path: Path) -> None:
         redirect(f"{H}/c", "/", status="304 Not Modified"),
         record(f"{H}/d", b"", "Content-Type: text/html", status="302 Found"),
         redirect("http:///e", f"{H}/a"),
+        redirect(f"{H}/f", "/" + "x" * URL_BYTES),
     )
     assert told(tmp_path, *records) == []
 
@@ -110,6 +111,10 @@ def test_a_redirect_is_told_also_where_it_is_answered_again(tmp_path: Path) -> N
 def test_a_file_with_the_header_of_a_page_is_rejected_and_told(tmp_path: Path, lines: list[str]) -> None:
     """As scripts send it that say nothing of a type."""
     assert told(tmp_path, record(f"{H}/a?as=pdf", PDF, *lines)) == [(f"{H}/a?as=pdf", CONTENT)]
+    sketching = Sketching(TEXT, max_page_bytes=len(PDF) - 1)
+    (whole,) = sketching.messages(read(str(tmp_path / "a.warc"), beside=sketching.beside))
+    assert isinstance(whole, File)
+    assert whole.content == CONTENT  # of all of it
 
 
 PAGES = 200
@@ -226,6 +231,17 @@ def test_a_refresh_is_told_where_it_leads_to_another_page_before_long(
     assert isinstance(sketch, Sketch)
     assert (sketch.url, sketch.soft_error) == (f"{H}/a", leads is not None)
     assert told == ([] if leads is None else [Redirect(f"{H}/a", AT + 1, leads)])
+
+
+@pytest.mark.parametrize(("before", "told"), [(b"", 1), (b" " * 4096, 0)])
+def test_a_refresh_is_told_however_it_is_written_where_scrapy_looks_for_it(
+    tmp_path: Path, before: bytes, told: int
+) -> None:
+    archive = tmp_path / "a.warc"
+    body = b'<HTML><HEAD>%b<META HTTP-EQUIV="Refresh" CONTENT="0;URL=/b"></HEAD>' % before
+    archive.write_bytes(record(f"{H}/a", body + b"one moment", "Content-Type: text/html"))
+    messages = Sketching(TEXT).messages(read(str(archive)))
+    assert [one.target for one in messages if isinstance(one, Redirect)] == [f"{H}/b"] * told
 
 
 @pytest.mark.usefixtures("store")

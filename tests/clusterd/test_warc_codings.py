@@ -120,6 +120,11 @@ def test_what_was_packed_for_the_transfer_is_unpacked(tmp_path: Path) -> None:
         assert body_of(tmp_path, sent(body, TEXT_LINE, f"Transfer-Encoding: {lines}")) == page
 
 
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "Deflate", "zstd"])
+def test_an_answer_of_nothing_that_was_packed_is_nothing(coding: str) -> None:
+    assert decoded(CODINGS[coding](b""), coding) == b""
+
+
 def test_a_page_in_brotli_names_what_would_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "brotli", None)  # as if it was not installed
     file = tmp_path / "a.warc"

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import zstandard
 from clusterd.cli.commands import run
-from clusterd.ingest.raw import RawPage
+from clusterd.ingest.beside import Beside
+from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import read
 from clusterd.ingest.revisits import Revisits
 from clusterd.ingest.sketching import Sketching
@@ -135,6 +136,19 @@ def test_a_page_behind_a_redirect_to_itself_is_the_one_that_was_not_modified(war
     warc.answer("http://h/a", FIRST)
     warc.revisit("http://h/a", SECOND, [], "304 Not Modified", NOT_MODIFIED, uri="http://h/a", at=FIRST)
     assert [page.body for page in brought(warc.done())[0]] == [PAGE]
+
+
+@pytest.mark.parametrize("beside", [None, Beside()])
+def test_a_revisit_of_what_is_no_page_costs_no_other(warc: Warc, beside: Beside | None) -> None:
+    warc.answer("http://h/a", FIRST)
+    warc.revisit("http://h/to", SECOND, [("Location", "/a")], "302 Found", digest="sha1:X")
+    warc.revisit("http://h/picture", SECOND, [("Content-Type", "image/png")], digest="sha1:X")
+    warc.revisit("http://h/robots.txt", SECOND, None, digest="sha1:X")
+    revisits = Revisits([str(warc.done())])
+    items = list(read(revisits.files[0], revisits=revisits, beside=beside))
+    redirects = [] if beside is None else ["http://h/to"]
+    assert [item.url for item in items if not isinstance(item, Broken)] == ["http://h/a", *redirects]
+    assert (len(items), revisits.held) == (1 + len(redirects), 0)
 
 
 def test_files_are_not_read_again_for_revisits_that_name_nothing(warc: Warc, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,9 @@
 Optional: ``id``, ``content_type``, ``fetched_at`` (ISO 8601), ``sweep``, ``status``. With an ``id`` a document that is
 only compared, not ingested, needs no ``url``. Where it has none, that of its ``metadata`` counts (datatrove, Dolma). Of
 several contents the rawest is taken: ``html_b64`` (bytes as they were sent; in a table ``html`` may be bytes, too),
-then ``html``, then ``text``. Other fields are ignored.
+then ``html``, then ``text``; an empty one only where no other is there. Other fields are ignored.
+
+A row leaves a field open by `null`, and by an empty text, as in what was made of CSV.
 """
 
 from __future__ import annotations
@@ -18,40 +20,48 @@ from clusterd.ingest.raw import BrokenRecord, RawPage, milliseconds
 def page_of(row: dict[str, Any], where: str) -> RawPage:
     """Return the page of a row; `BrokenRecord` where it is none. ``where`` it stands, for messages."""
     body, text, content_type = _content(row)
-    given = row.get("fetched_at")
+    at: Any = row.get("fetched_at")
+    status = row.get("status")
     return RawPage(
         url=_url(row),
         body=body,
         text=text,
         content_type=content_type,
-        fetched_at=None if given is None else milliseconds(given),
+        fetched_at=None if _is_open(at) else milliseconds(at),
         sweep=_text(row, "sweep") if row.get("sweep") is not None else "",
-        status=200 if row.get("status") is None else _status(row["status"]),
+        status=200 if _is_open(status) else _status(status),
         where=where,
         id=_id(row.get("id")),
     )
 
 
+def _is_open(value: Any) -> bool:
+    return value is None or value == ""
+
+
 def _url(row: dict[str, Any]) -> str:
     metadata = row.get("metadata")
-    where = metadata if row.get("url") is None and isinstance(metadata, dict) else row
+    where = metadata if _is_open(row.get("url")) and isinstance(metadata, dict) else row
     return _text(where, "url") if where.get("url") is not None or row.get("id") is None else ""
 
 
 def _content(row: dict[str, Any]) -> tuple[bytes | None, str | None, str]:
     said = None if row.get("content_type") is None else _text(row, "content_type")
-    if row.get("html_b64") is not None:
+    there = [name for name in ("html_b64", "html", "text") if row.get(name) is not None]
+    name = next((one for one in there if row[one]), there[0] if there else "")
+    if name == "html_b64":
+        lines = _text(row, "html_b64").split()  # of 76 characters, as base64 of a shell and MIME write it
         try:
-            return base64.b64decode(_text(row, "html_b64"), validate=True), None, said or "text/html"
+            return base64.b64decode("".join(lines), validate=True), None, said or "text/html"
         except (binascii.Error, ValueError) as error:
             raise BrokenRecord(f"html_b64 is not base64: {error}") from None
-    if isinstance(row.get("html"), bytes):
+    if name == "html" and isinstance(row["html"], bytes):
         return row["html"], None, said or "text/html"
-    if row.get("html") is not None:
+    if name == "html":
         # Decoded already: whatever charset the page itself names is no longer its own.
         media = (said or "text/html").partition(";")[0].strip()
         return _text(row, "html").encode("utf-8", "replace"), None, f"{media}; charset=utf-8"
-    if row.get("text") is not None:
+    if name == "text":
         return None, _text(row, "text"), "text/plain"
     raise BrokenRecord("no content; a row has url and one of html, html_b64, text")
 
@@ -72,9 +82,9 @@ def _whole(value: Any) -> Any:
 
 def _id(given: Any) -> str | int | None:
     value = _whole(given)
-    if value == "":  # a column that this row leaves open
+    if _is_open(value):
         return None
-    if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
         return value
     raise BrokenRecord(f"id is {str(value)[:60]!r}; it takes text or a whole number")
 

@@ -41,6 +41,12 @@ def address_bonus(a: str, b: str) -> float:
     return SAME_NAME + SAME_PLACE * in_place
 
 
+def spots(url: str) -> list[int]:
+    """Return a number for each part of a URL's path: with paths that differ in this part at most it is in common."""
+    parts = _path_and_query(url)[0].split("/")
+    return [hash((n, *parts[:n], len(parts), *parts[n + 1 :])) for n in range(len(parts))]
+
+
 def _path_and_query(url: str) -> tuple[str, str]:
     """Return both of any URL, also of one that Python takes for none (``http://a[b]@h/``)."""
     head, mark, rest = url.partition("#")[0].partition("://")

@@ -6,8 +6,9 @@ values of the superseded versions (`Past`) – so that what is told of two sweep
 
 Cost: `Index.listed` for each lost text, for many at a time. Superseded versions are listed once for a question, by a
 pass over the pages of all hosts (read are those of several texts), and their sketches read once a sweep; neither where
-only the last sweep of a host is asked for.
+the store has none. A host's last sweep may have some, too: other hosts may have been seen since.
 Memory: some 200 bytes for each of them that says something else than its URL does now, 256 more in the sweep in use.
+Where one sweep is asked for, as of `find-lost`, only those of that are held; who asks for another has them listed anew.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ LOOKED_AT: Final = 20
 OF_COPIES: Final = 200
 DEEPER: Final = 8
 DEEPEST: Final = 10_000
-#: Lost texts whose candidates are remembered.
-REMEMBERED: Final = 50_000
+#: Lost texts and the URLs of their candidates that are remembered, together.
+REMEMBERED: Final = 1_000_000
 #: Smallest values by which superseded versions are found, and how many of them are in common at least: two with r = .5
 #: have fewer in .2 % of the cases; of thousands of others many have one or two by chance, as stored values are cut.
 SMALLEST: Final = 16
@@ -91,8 +92,11 @@ class Elsewhere:
     #: "" and the text of a lost page → the URLs of current pages that resemble it; where copies of it are many, under
     #: the host that lost it: those of other hosts.
     _current: dict[tuple[str, int], list[str]] = field(default_factory=dict)
-    #: Sweep → its superseded versions that do not say what their URLs say now: URL and time.
-    _superseded: dict[str, list[tuple[str, int]]] | None = None
+    _remembered: int = 0
+    #: Sweep → its superseded versions that do not say what their URLs say now: URL and time. At first of the sweep that
+    #: is asked for, and of every sweep once another is.
+    _superseded: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    _of_every_sweep: bool = False
     #: Sweep → when it began.
     _began: dict[str, int] | None = None
     #: The sweep used last, and what is superseded of it.
@@ -106,8 +110,7 @@ class Elsewhere:
         if not several:
             return []
         alike = self._alike(several, home.host)
-        if target != home.sweeps[-1]:
-            past = self._past_of(target)
+        if (past := self._past_of(target)) is not None:
             alike = [[*urls, *past.near(one.page.sketch)] for urls, one in zip(alike, several, strict=True)]
         others = [[url for url in dict.fromkeys(urls) if host_of(url) != home.host] for urls in alike]
         asked = list(dict.fromkeys(url for urls in others for url in urls))
@@ -139,8 +142,9 @@ class Elsewhere:
         They are asked for without its own URL: of another host's lost page it may be the match.
         """
         texts = [gone.last.text for gone in several]
-        if len(self._current) + len(texts) > REMEMBERED:
+        if self._remembered > REMEMBERED:
             self._current.clear()
+            self._remembered = 0
         unknown = {gone.last.text: gone.page.sketch for gone in several if self._known(gone.last.text, home) is None}
         by_profile: dict[int, dict[int, StreamSketch]] = defaultdict(dict)
         for text, sketch in unknown.items():
@@ -152,22 +156,29 @@ class Elsewhere:
     def _known(self, text: int, home: str) -> list[str] | None:
         return self._current.get(("", text), self._current.get((home, text)))
 
+    def _remember(self, asked: tuple[str, int], urls: list[str]) -> None:
+        self._current[asked] = urls
+        self._remembered += 1 + len(urls)
+
     def _ask(self, sketches: Mapping[int, StreamSketch], profile: int, home: str) -> None:
         """Ask what resembles lost texts: the farther down, the more copies of them there are.
 
         A page that was there under thirty session ids has twenty-nine copies that are as near as the one elsewhere; a
-        notice that thirty sites carry has been on most of them before.
+        notice that thirty sites carry has been on most of them before. Those that only resemble it may be all that a
+        site has: beyond them it is looked once.
         """
         limit, asked = LOOKED_AT + 1, list(sketches)
         while asked:
             deeper = []
             for text, hits in zip(asked, self.index.listed([sketches[t] for t in asked], profile, limit), strict=True):
                 alike = [hit.url for hit in hits if hit.resemblance >= SAME]
-                crowded = len(hits) == limit and hits[-1].resemblance >= TWIN
-                if not crowded and limit <= LOOKED_AT + 1:
-                    self._current["", text] = alike[:LOOKED_AT]
+                first = limit <= LOOKED_AT + 1
+                crowded = len(hits) == limit and hits[-1].resemblance >= (SAME if first else TWIN)
+                if first and not crowded:
+                    self._remember(("", text), alike[:LOOKED_AT])
                     continue
-                others = self._current[home, text] = [url for url in alike if host_of(url) != home][:OF_COPIES]
+                others = [url for url in alike if host_of(url) != home][:OF_COPIES]
+                self._remember((home, text), others)
                 if crowded and len(others) < OF_COPIES and limit < DEEPEST:
                     deeper.append(text)
             limit, asked = min(limit * DEEPER, DEEPEST), deeper
@@ -182,21 +193,29 @@ class Elsewhere:
                     self._began[label] = min(version.fetched_at, self._began.get(label, LATEST))
         return self._began.get(sweep)
 
-    def _past_of(self, sweep: str) -> Past:
+    def _past_of(self, sweep: str) -> Past | None:
+        """Return the superseded versions of a sweep; None where it has none."""
+        if sweep not in self._superseded and not self._of_every_sweep:
+            self._of_every_sweep = bool(self._superseded)
+            self._superseded = self._list_superseded(None if self._of_every_sweep else sweep)
+        versions = self._superseded.get(sweep)
+        if not versions:  # as of the last sweep: what was read of another stays for the next host
+            return None
         if self._past is None or self._past[0] != sweep:
-            if self._superseded is None:
-                self._superseded = self._list_superseded()
-            self._past = sweep, self._read(self._superseded.get(sweep, []))
+            self._past = sweep, self._read(versions)
         return self._past[1]
 
-    def _list_superseded(self) -> dict[str, list[tuple[str, int]]]:
-        found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    def _list_superseded(self, only: str | None) -> dict[str, list[tuple[str, int]]]:
+        found: dict[str, list[tuple[str, int]]] = {} if only is None else {only: []}
+        counts = self.index.counts()
+        if counts["versions"] == counts["documents"]:
+            return found
         for url, versions in groupby(self.index.pages(revised=True), attrgetter("url")):
             known = list(versions)
             in_sweep = {sweep_of(version): version for version in known if version.status < FAILED}
             for sweep, version in in_sweep.items():
-                if version.text != known[-1].text:
-                    found[sweep].append((url, version.fetched_at))
+                if version.text != known[-1].text and only in (None, sweep):
+                    found.setdefault(sweep, []).append((url, version.fetched_at))
         return found
 
     def _read(self, versions: Sequence[tuple[str, int]]) -> Past:

@@ -181,7 +181,10 @@ class Search:
         start = from_sweep or self.sweeps.last_seen(url, target)
         if start is None or not self.sweeps.was_fetched(url, start):
             raise NotFound(f"{url} is not in the sweep {start or 'before ' + target}")
-        (found,) = self._ones([(self._page(url, start), start)], target)
+        page = self._page(url, start)
+        if url in self.sweeps.pages[target]:  # however much it was revised: `changes` says so as well
+            return self._found(page, self._page(url, target), 1.0, start, target)
+        (found,) = self._ones([(page, start)], target)
         return found
 
     def moved(self, urls: Sequence[str], start: str, target: str) -> Iterator[Found]:
@@ -189,10 +192,12 @@ class Search:
         return self._ones(self._lost([(url, start) for url in urls]), target)
 
     def _page(self, url: str, sweep: str) -> Page:
-        sketch = self.pages.sketch(self.sweeps.pages[sweep][url])
+        """Return a page as a sweep saw it, or the one that stands for it there."""
+        version = self.sweeps.pages[sweep][url]
+        sketch = self.pages.sketch(version)
         if sketch is None:
-            raise NotFound(f"the sketch of {url} in {sweep} is no longer kept")
-        return Page(url, sketch)
+            raise NotFound(f"the sketch of {version.url} in {sweep} is no longer kept")
+        return Page(version.url, sketch)
 
     def _ones(self, pages: Iterable[tuple[Page, str]], target: str) -> Iterator[Found]:
         """Yield what became of pages that these sweeps had, `TOGETHER` at a time."""
@@ -240,7 +245,7 @@ class Search:
                 yield self._found(trail.page, there, margin, trail.start, target, trail.via)
 
     def _direct(self, page: Page, start: str, target: str, among: Owners | None = None) -> Found | None:
-        fits = partial(self._succession.fits, page, start=start, instead=self.sweeps.pages[target].get(page.url))
+        fits = partial(self._succession.fits, page, start=start)
         matches = self.pages.nearest(target).matches(page, 2, fits, self._fitting(start, target), among)
         if not matches:
             return None

@@ -16,14 +16,15 @@ for 98 % (by 4-word shingles: the same), so that no other profile need be chosen
 What counts as near is in `nearness`, what the addresses of two pages add to their score in `addresses`.
 
 Cost: building, a sort of the values of `PORTION` pages at a time; a query, the postings of its rare values, `ROWS` at
-most, an exact reading of the `READ` best, and a few additions for each page of the set. Memory: 8 bytes a value beside
-the sketches, and 24 for each different value. Of an index, which cuts them, that is some 80,000 of millions.
+most, an exact reading of the `READ` best texts, and a few additions for each page of the set. Memory: 8 bytes a value
+beside the sketches, and 24 for each different value. Of an index, which cuts them, that is some 80,000 of millions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -32,13 +33,15 @@ from clusterd_consumer.postings.scheme import mantissa
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.sketch import Profile, StreamSketch
 
-from clusterd.queries.addresses import address_bonus, page_name
+from clusterd.queries.addresses import address_bonus, page_name, spots
 from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, Match, Page, beyond_chance, is_chance
 
 #: A shingle on more pages than this proposes nothing (paper, section 5.1: common shingles).
 COMMON: Final = 1000
-#: Candidates that are read in full for one query.
+#: Candidates of different texts that are read in full for one query, and of each text so many: of those under other
+#: addresses each is as near as the next.
 READ: Final = 32
+COPIES: Final = 4
 #: Entries of the postings that one query reads, those of its shortest lists: of 50,000 pages thousands carry a value by
 #: chance. The longest lists are those of the largest values, which hold most of the chance and half of the sample.
 ROWS: Final = 100_000
@@ -86,14 +89,24 @@ class Nearest:
         #: Where the owners of each known value begin; at last, where they end.
         self._starts = np.append(0, np.cumsum(counts)).astype(np.uint32)
         self._owners = self._by_value()
+        #: Of each page the first one that has its text; of that all that have it, where these are several, by URL.
+        firsts: dict[int, int] = {}
+        self._first = np.array([firsts.setdefault(page.sketch.text, n) for n, page in enumerate(pages)], np.intp)
+        self._copies: dict[int, list[int]] = {}
+        for number in np.flatnonzero(self._first != np.arange(len(pages))).tolist():
+            first = int(self._first[number])
+            self._copies.setdefault(first, [first]).append(number)
+        for copies in self._copies.values():
+            copies.sort(key=lambda number: pages[number].url)
         #: On how many pages of different texts each known value is: what is there under thirty session ids is none of
         #: the template for that.
-        different = np.zeros(len(pages), np.bool_)
-        different[list({page.sketch.text: number for number, page in enumerate(pages)}.values())] = True
+        different = self._first == np.arange(len(pages))
         carried = self._carried(different) - self._chance_of_known(different)
         self._counts = np.maximum(carried, 1.0).astype(np.float32)
         self._weight_of = 1 / self._counts
+        #: The pages of each name; of those of very many pages which of them differ in a part of their paths at most.
         self._namesakes: dict[str, list[int]] = {}
+        self._in_place: dict[str, dict[int, list[int]]] = {}
         self._names = [page_name(page.url) for page in pages]
         for number, name in enumerate(self._names):
             self._namesakes.setdefault(name, []).append(number)
@@ -196,21 +209,37 @@ class Nearest:
         by_chance = self._by_chance(own[expected], weights[expected]).astype(np.float32)
         some = np.flatnonzero(by_chance)
         shared = carried - np.einsum("i,ij->j", by_chance[some], self._octaves[some])  # no BLAS: its threads wait
-        namesakes = self._namesakes.get(page_name(query.page.url), [])
-        if among is not None:
-            asked = set(among.tolist()) if namesakes else set()
-            namesakes = [owner for owner in namesakes if owner in asked]
-            shared = shared[among]
-        if len(shared) > READ:
-            least = np.partition(shared, len(shared) - READ)[len(shared) - READ]
-            best = np.flatnonzero(shared >= least)
-        else:
-            best = np.arange(len(shared))
+        return self._most(shared, among, self._named(query.page.url))
+
+    def _named(self, url: str) -> Iterable[int]:
+        """Return the pages that have a URL's name; of very many those in its place first, of the rarest kinds."""
+        name = page_name(url)
+        namesakes = self._namesakes.get(name, [])
+        if len(namesakes) <= READ:
+            return namesakes
+        if name not in self._in_place:
+            known = self._in_place[name] = {}
+            for number in namesakes:
+                for place in spots(self.pages[number].url):
+                    known.setdefault(place, []).append(number)
+        kinds = [self._in_place[name].get(place, []) for place in spots(url)]
+        return chain(*sorted(kinds, key=len), namesakes)
+
+    def _most(self, shared: Weights, among: Owners | None, named: Iterable[int]) -> list[int]:
+        """Return the pages that share the most, `COPIES` of each of `READ` texts, and `READ` of those of a name."""
+        among = np.arange(len(self.pages)) if among is None else among
+        asked, texts = np.zeros((2, len(self.pages)), np.bool_)
+        asked[among] = texts[self._first[among]] = True
+        best = np.flatnonzero(texts)
+        if len(best) > READ:
+            least = np.partition(shared[best], len(best) - READ)[len(best) - READ]
+            best = best[shared[best] >= least]
         best = best[np.argsort(-shared[best], kind="stable")][:READ]
-        best = best[shared[best] > 0]
-        chosen = dict.fromkeys((best if among is None else among[best]).tolist())
-        chosen.update(dict.fromkeys(namesakes[:READ]))
-        return list(chosen)
+        chosen: list[int] = []
+        for first in best[shared[best] > 0].tolist():
+            chosen += islice((one for one in self._copies.get(first, [first]) if asked[one]), COPIES)
+        chosen += islice((one for one in named if asked[one]), READ)
+        return list(dict.fromkeys(chosen))
 
     def _by_chance(self, own: Values, weights: Weights) -> Weights:
         """Return, for one value of another page in each octave, the weight that it shares with the query by chance."""

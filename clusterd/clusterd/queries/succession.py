@@ -17,7 +17,6 @@ from typing import Final
 
 from clusterd_crawler.sketch import Profile, StreamSketch
 
-from clusterd.clusters.contract import Version
 from clusterd.queries.elsewhere import SAME, TWIN
 from clusterd.queries.likeness import likeness
 from clusterd.queries.nearness import Match, Page
@@ -36,10 +35,8 @@ class Succession:
         #: Sweep, URL and text of a later page → the page of that sweep that it is made from, how much they resemble.
         self._origins: dict[tuple[str, str, int], tuple[Page, float] | None] = {}
 
-    def fits(self, page: Page, match: Match, start: str, instead: Version | None = None) -> bool:
-        """Whether the match is new since ``start``, has or took over what the lost page says, or was fetched for it."""
-        if instead is not None and instead.url == match.page.url:
-            return True
+    def fits(self, page: Page, match: Match, start: str) -> bool:
+        """Whether the match is new since ``start``, or has or took over what the lost page says."""
         before = self._pages.sweeps.pages[start].get(match.page.url)
         if before is None and match.address:
             return match.near_by_text or self._older(page, match.page, start) is None

@@ -1,0 +1,49 @@
+"""Pairs of a collection that is read twice: what is counted is all that there is, each pair once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import pytest
+from clusterd.batch import pairs, whole_profile
+from clusterd_consumer.resemblance import exact
+from clusterd_crawler.page import sketch_plain
+from clusterd_crawler.sketch import TEXT, StreamSketch
+
+COMMON = 10
+
+
+def found_in(texts: Sequence[str], threshold: float, containment: bool) -> list[tuple[int, int]]:
+    def again(places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
+        yield from ((n, sketch_plain("", texts[n], profile=whole_profile(TEXT), fetched_at=0).main) for n in places)
+
+    sketches = [sketch_plain(f"http://a/{n}", text, fetched_at=0) for n, text in enumerate(texts)]
+    return sorted((one.a, one.b) for one in pairs(sketches, threshold, containment, again=again, common=COMMON))
+
+
+@pytest.mark.parametrize("own", [1, 20])
+@pytest.mark.parametrize("containment", [False, True])
+@pytest.mark.parametrize("threshold", [0.9, 0.6, 0.35])
+def test_pages_that_share_a_template_and_more_are_each_found_once(
+    threshold: float, containment: bool, own: int
+) -> None:
+    """Two after two have passages of their own; what the template adds to these is looked up nowhere."""
+    template = [f"t{n}" for n in range(60)]
+    texts = [
+        " ".join([*template, *(f"pair{page // 2}x{n}" for n in range(40)), *(f"own{page}x{n}" for n in range(own))])
+        for page in range(2 * COMMON)
+    ]
+    wanted = []
+    for b in range(len(texts)):
+        for a in range(b):
+            one = exact(texts[a].split(), texts[b].split(), TEXT.w)
+            if (one.containment if containment else one.resemblance) >= threshold:
+                wanted.append((a, b))
+    assert found_in(texts, threshold, containment) == sorted(wanted)
+
+
+def test_every_phrase_of_a_book_is_found_in_it() -> None:
+    """Also that whose one shingle is the last of all values."""
+    book = [f"w{n}" for n in range(1000)]
+    phrases = [" ".join(book[at : at + TEXT.w]) for at in range(len(book) - TEXT.w + 1)]
+    assert found_in([*phrases, " ".join(book)], 0.9, True) == [(n, len(phrases)) for n in range(len(phrases))]

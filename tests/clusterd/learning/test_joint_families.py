@@ -143,6 +143,25 @@ def test_a_wall_that_other_forms_show_too_is_known_sooner() -> None:
     assert proposed([*media(each, lambda space, tab, number: 7), ("/login.php", 7)]) == 1
 
 
+def test_a_wall_lends_no_trials_to_what_is_empty_for_most_values() -> None:
+    """That every article's wish list asks for a log-in does not tell which articles have reviews."""
+    each = ALONE // 2 + 1
+    wishes = [(f"/shop?do=wish&id={number}", 7) for number in range(each)]
+    reviews = [(f"/shop?do=reviews&id={number}", 8) for number in range(each)]
+
+    rules = learned([("/login.php", 7), *wishes, *reviews])
+
+    assert same(rules, "/shop?do=wish&id=1", "/shop?do=wish&id=999")
+    assert not same(rules, "/shop?do=reviews&id=1", "/shop?do=reviews&id=999")
+
+
+def test_several_contents_do_without_a_wall_beside_them() -> None:
+    wishes = [(f"/doku.php?do=wish&ns={space}&tab=files&id={n}", 7) for space in SPACES for n in range(EACH)]
+    rules = learned([("/login.php", 7), *wishes, *media(6, by_combination)])
+    alpha = "/doku.php?do=media&ns=alpha&tab=files&id="
+    assert same(rules, alpha + "page1", alpha + "page999")
+
+
 def test_what_a_family_shows_that_no_page_beside_it_does_ends_it() -> None:
     """Of 400 empty months three are not, within one in a hundred: these are all that the calendar has."""
     calendar = [(f"/months?y={year}", 7 if year < 397 else year) for year in range(400)]

@@ -24,6 +24,8 @@ ARTICLES = [(f"posts/{n}", 1000 + n) for n in range(150)]
         lambda n: f"posts/{n}/?do=edit",
         lambda n: f"p{n}?do=login&sectok=",
         lambda n: f"2024/{n % 12}/p{n}?do=login",
+        lambda n: f"compare/add/{n // 2}/from/u{n}/",
+        lambda n: f"owner{n // 2}/thing{n}/fork",
     ],
 )
 def test_a_wall_is_one_page_wherever_in_the_path_it_is_asked_for(wall: Callable[[int], str]) -> None:
@@ -35,6 +37,24 @@ def test_a_wall_is_one_page_wherever_in_the_path_it_is_asked_for(wall: Callable[
 def test_one_in_twenty_that_differs_keeps_the_family_from_being_one() -> None:
     rules = learned([(f"posts/{n}/reviews", WALL if n % 20 else 5000 + n) for n in range(300)])
     assert key(rules, "posts/8001/reviews") != key(rules, "posts/8002/reviews")
+
+
+def test_one_in_twenty_that_differs_keeps_a_family_of_two_components_from_being_one() -> None:
+    rules = learned([(f"u{n // 2}/album{n}/reviews", WALL if n % 20 else 5000 + n) for n in range(300)])
+    assert key(rules, "u8001/album8001/reviews") != key(rules, "u8002/album8002/reviews")
+
+
+def test_of_several_components_those_stay_that_take_few_values() -> None:
+    """What a folder that was not tried shows, nobody knows."""
+    rules = learned([*((f"{n % 3}/u{n // 2}/thing{n}/fork", WALL) for n in range(450)), *ARTICLES])
+    assert key(rules, "2/u8001/thing8001/fork") == key(rules, "2/u8002/thing8002/fork")
+    assert key(rules, "3/u8001/thing8001/fork") != key(rules, "3/u8002/thing8002/fork")
+    assert key(rules, "2/u8001/thing8001") != key(rules, "2/u8002/thing8002")
+
+
+def test_paths_that_have_no_component_in_common_are_no_family() -> None:
+    rules = learned([(f"u{n // 2}/thing{n}", WALL) for n in range(450)])
+    assert key(rules, "u8001/thing8001") != key(rules, "u8002/thing8002")
 
 
 def test_what_the_query_says_is_of_the_family() -> None:

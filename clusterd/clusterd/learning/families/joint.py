@@ -10,7 +10,9 @@ combination of the values that stay has to have been seen, each with `EACH` page
 
 Nor may one content make most of the trials, as a list that is empty for nearly all values does: of each content no more
 than `OF_ONE` are counted, so that several contents speak. More is asked of what one page answers alone (`ALONE`),
-unless it is a wall: what a page without the parameter, or of another path, shows too is a log-in form or an error.
+unless it is a wall: what a page without the parameter, or of another path, shows too is a log-in form or an error. A
+wall lends the others no trials: that whatever is put on a wish list shows the log-in form does not tell which articles
+have reviews.
 
 Pages are compared that one crawl was the last to see (`evidence.crawls`): what a combination shows may change from one
 crawl to the next, of which the page of before is not fetched again.
@@ -81,17 +83,20 @@ def joint(
     combinations, which = np.unique(stacked, axis=1, return_inverse=True)
     which = which.ravel()
     group = _of_one_crawl(snapshot, rows[firsts], which)
-    found = _judged(combinations, which, group, snapshot.content[rows[firsts]])
+    shown = snapshot.content[rows[firsts]]
+    found = _judged(combinations, which, group, shown)
     chosen = _clean(found)
+    if chosen is None:
+        return None
+    doubted = ~_believed(shown, group, chosen[which], _walls(snapshot, rows, shown, dropped))
+    if doubted.any():
+        chosen = _closed(found, chosen & (np.bincount(which[doubted], minlength=len(chosen)) == 0))
     if chosen is None or int(found.agreed[chosen].sum()) < TRIALS:
         return None
-    kept = firsts[chosen[which]]
-    group = np.unique(group[chosen[which]], return_inverse=True)[1].ravel()
-    agreed = int(found.agreed[chosen].sum())
-    shown = snapshot.content[rows[kept]]
-    if agreed < ALONE and _units(shown, group) < TRIALS and not _are_walls(snapshot, rows, shown, dropped):
-        return None
-    outcome = Outcome(rows[kept], np.ones(len(kept), np.bool_), group, shown, agreed, 0)
+    stays = chosen[which]
+    group = np.unique(group[stays], return_inverse=True)[1].ravel()
+    kept, agreed = rows[firsts[stays]], int(found.agreed[chosen].sum())
+    outcome = Outcome(kept, np.ones(len(kept), np.bool_), group, shown[stays], agreed, 0)
     allowed = tuple((key, distinct(combinations[at][chosen])) for at, key in enumerate(few))
     inside = np.ones(len(rows), np.bool_)
     for key, texts in allowed:
@@ -99,15 +104,17 @@ def joint(
     return Joint(rows[inside], allowed, outcome)
 
 
-def _units(shown: Rows, group: Rows) -> int:
-    """Count the trials of clean combinations, of each content `OF_ONE` at most."""
-    contents, which = np.unique(shown, return_inverse=True)
-    combinations = np.bincount(np.unique(np.stack([which, group]), axis=1)[0], minlength=len(contents))
-    return int(np.minimum(np.bincount(which) - combinations, OF_ONE).sum())
+def _believed(shown: Rows, group: Rows, chosen: Flags, walls: Flags) -> Flags:
+    """Say which pages show what is believed: walls, and the rest where that is enough without them."""
+    rest = chosen & ~walls[shown]
+    contents, _ = np.unique(np.stack([shown, group])[:, rest], axis=1)
+    trials = np.bincount(shown[rest]) - np.bincount(contents)
+    enough = int(trials.sum()) >= ALONE or int(np.minimum(trials, OF_ONE).sum()) >= TRIALS
+    return walls[shown] | ~chosen | enough
 
 
-def _are_walls(snapshot: Snapshot, rows: Rows, shown: Rows, dropped: tuple[ColumnKey, ...]) -> bool:
-    """Whether each of these contents is shown by a page too that has none of the parameters, or another path.
+def _walls(snapshot: Snapshot, rows: Rows, shown: Rows, dropped: tuple[ColumnKey, ...]) -> Flags:
+    """Say of each content whether a page shows it too that has none of the parameters, or another path.
 
     One is enough: the log-in page itself.
     """
@@ -115,8 +122,8 @@ def _are_walls(snapshot: Snapshot, rows: Rows, shown: Rows, dropped: tuple[Colum
     for key in dropped:
         without &= snapshot.values(key) == 0
     without |= snapshot.path != snapshot.path[rows[0]]
-    elsewhere = np.bincount(snapshot.content[without], minlength=int(shown.max()) + 1)
-    return bool((elsewhere[distinct(shown)] > 0).all())
+    elsewhere: Flags = np.bincount(snapshot.content[without], minlength=int(shown.max()) + 1) > 0
+    return elsewhere
 
 
 def _of_one_crawl(snapshot: Snapshot, rows: Rows, which: Rows) -> Rows:

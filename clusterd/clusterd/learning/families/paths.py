@@ -5,12 +5,14 @@ What `one_page` is to a parameter, this is to the path: members share query and 
 1. where there is a query, the whole path: ``do=login`` is one form for every page of a wiki. Where the first components
    are few, as folders are, each that was tried (`TOGETHER` times) may have a page of its own, as ``do=index`` has, and
    others are not of the family: they may hold other things;
-2. one component of the path: ``/posts/*/edit``, ``/login/*/``.
+2. one component of the path: ``/posts/*/edit``, ``/login/*/``;
+3. several that take ever new values, each: ``/compare/add/*/from/*``. The others have the same values in all members.
 
 The query is the same in all members, value by value, and so is the number of components; of those that may have any
 value none is empty but the last.
 
-Cost: a pass over the paths of the host, and one over those of pages that many others show for each of their components.
+Cost: a pass over the paths of the host, and one over those of pages that many others show for each of their components;
+another of both where several of these take new values.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from clusterd_crawler.urls import in_query
 from clusterd.learning.edits.edit import PathEdit
 from clusterd.learning.evidence.columns import Flags, Hashes, Rows, distinct
 from clusterd.learning.evidence.snapshot import Snapshot
-from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, one_page, said_of
+from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, brings_new_values, one_page, said_of
 from clusterd.learning.families.value_forms import FORMS
 from clusterd.learning.trials.agreement import Outcome
 from clusterd.learning.trials.attributes import one_of
@@ -38,9 +40,13 @@ DEPTH: Final = 12
 #: Most pages of one content that propose families of one component, and most of these that are judged at a time.
 PROPOSING: Final = 2000
 CANDIDATES: Final = 64
+#: Most forms of paths, so many components of which these take new values, that are looked for among all paths.
+FORMS_OF_PATHS: Final = 8
 
 #: The component that may have any value (from 0), and the path with `ANY` in its place.
 Place = tuple[int, str]
+#: Several components that may have any value, and the path with `ANY` in the place of each.
+Places = tuple[tuple[int, ...], str]
 #: Stands for the component in a place (no canonical path holds the character).
 ANY: Final = "\x00"
 
@@ -55,6 +61,8 @@ def path_families(snapshot: Snapshot) -> Iterator[Proposal]:
     yield from _of_any_path(snapshot, query, counts >= TOGETHER)
     for members, at in _of_one_component(snapshot, query, np.flatnonzero(counts >= FAMILY)):
         yield from _family(snapshot, members, one_page(snapshot, members), [at])
+    for members, free in _of_several(snapshot, query, np.flatnonzero(counts >= FAMILY)):
+        yield from _family(snapshot, members, one_page(snapshot, members), list(free))
 
 
 def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags) -> Iterator[Proposal]:
@@ -145,6 +153,60 @@ def _by_place(snapshot: Snapshot, places: set[Place]) -> dict[Place, list[int]]:
             if place in places:
                 found[place].append(path)
     return found
+
+
+def _of_several(snapshot: Snapshot, query: Hashes, large: Rows) -> Iterator[tuple[Rows, tuple[int, ...]]]:
+    """Yield pages of one query and one path but for the components that take new values, and which these are."""
+    proposed: Counter[tuple[Places, int]] = Counter()
+    for content in large.tolist():
+        rows = np.flatnonzero(snapshot.content == content)
+        step = 1 + len(rows) // PROPOSING
+        for one, paths in _alike(snapshot, query, rows[::step]):
+            free = _new_valued(paths) if len(paths) * step >= FAMILY else ()
+            if len(free) > 1:
+                counted = Counter((_without(parts, free), one) for parts in paths)
+                proposed.update({key: count * step for key, count in counted.items() if count * step >= FAMILY})
+    best = sorted(proposed, key=lambda key: (-proposed[key], key))[:CANDIDATES]
+    found = _by_places(snapshot, [places for places, _ in best]) if best else {}
+    for places, one in best:
+        members = np.flatnonzero(np.isin(snapshot.path, found.get(places, [])) & (query == np.uint64(one)))
+        if len(members) >= FAMILY:
+            yield members, places[0]
+
+
+def _alike(snapshot: Snapshot, query: Hashes, rows: Rows) -> Iterator[tuple[int, list[list[str]]]]:
+    """Yield each query of these pages with the paths of one depth, and with a slash at the end or not, before it."""
+    found: dict[tuple[int, bool, int], list[list[str]]] = defaultdict(list)
+    for path, one in zip(snapshot.path[rows].tolist(), query[rows].tolist(), strict=True):
+        parts = snapshot.evidence.paths.parts(path)
+        if len(parts) <= DEPTH and all(parts[:-1]):
+            found[len(parts), not parts[-1], one].append(parts)
+    yield from ((one, paths) for (_, _, one), paths in found.items())
+
+
+def _by_places(snapshot: Snapshot, wanted: list[Places]) -> dict[Places, list[int]]:
+    """Return the paths that there are of each of these, of the first `FORMS_OF_PATHS` forms."""
+    forms = list(dict.fromkeys((path.count("/") + 1, free) for free, path in wanted))[:FORMS_OF_PATHS]
+    asked = set(wanted)
+    found: dict[Places, list[int]] = defaultdict(list)
+    for path in snapshot.paths_present().tolist():
+        parts = snapshot.evidence.paths.parts(path)
+        for free in [free for depth, free in forms if depth == len(parts) and all(parts[:-1])]:
+            places = _without(parts, free)
+            if places in asked:
+                found[places].append(path)
+    return found
+
+
+def _new_valued(paths: list[list[str]]) -> tuple[int, ...]:
+    """Return the components that take a new value on nearly every page, where others are there that do not."""
+    columns = [np.unique(values, return_inverse=True)[1] for values in zip(*paths, strict=True)]
+    free = tuple(at for at, values in enumerate(columns) if brings_new_values(values))
+    return free if any(part for at, part in enumerate(paths[0]) if at not in free) else ()
+
+
+def _without(parts: list[str], free: tuple[int, ...]) -> Places:
+    return free, "/".join(ANY if at in free else part for at, part in enumerate(parts))
 
 
 def _family(snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: list[int]) -> Iterator[Proposal]:

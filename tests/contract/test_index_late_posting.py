@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import threading
 
 import pytest
 from clusterd.clusters.redis.home import DISMISS, LEASE, Home
@@ -13,9 +12,9 @@ from clusterd_consumer.redis_scripts import Calls
 from clusterd_crawler.sketch import SHORT, TEXT, Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
+from tests.contract.moments import Interrupted, Lost, StandingStill, die
 from tests.contract.test_index_bounds import entries
 from tests.contract.test_index_homes import SHARDS
-from tests.contract.test_index_moments import Interrupted, Lost
 
 A, B = "http://h.example/a", "http://h.example/b"
 
@@ -90,30 +89,20 @@ def test_what_is_posted_between_the_steps_of_who_dismisses_it_is_withdrawn(
     """It has left the lists already, and is in the graph still."""
     first, in_hand, beside, changed = versions(old)
     used = f"{prefix}used:"
-    started, go_on = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        started.set()
-        assert go_on.wait(30)
-
-    def let_it_post() -> None:
-        go_on.set()
-        thread.join(30)
-        assert not thread.is_alive()
-
+    posting = StandingStill()
     other = RedisIndex(redis_url, used, shards=homes)
-    slow = RedisIndex(redis_url, used, shards=homes, calls=lambda client: Interrupted(client, "post", 1, wait))
-    settler = RedisIndex(redis_url, used, shards=homes, calls=lambda client: Interrupted(client, name, 1, let_it_post))
+    slow = RedisIndex(redis_url, used, shards=homes, calls=lambda client: Interrupted(client, "post", 1, posting.wait))
+    settler = RedisIndex(
+        redis_url, used, shards=homes, calls=lambda client: Interrupted(client, name, 1, posting.let_go_on)
+    )
     other.apply([first])
-    thread = threading.Thread(target=lambda: [slow.apply([in_hand], {}), slow.apply([beside])])
-    thread.start()
-    assert started.wait(30)
+    posting.begin(lambda: [slow.apply([in_hand], {}), slow.apply([beside])])
     other.apply([in_hand])
     other.apply([changed])
     if forgotten:
         other.expire(6)
     settled(settler)
-    let_it_post()  # where that moment has not come
+    posting.let_go_on()  # where that moment has not come
     slow.apply([changed])
     settled(other)
     other.expire(6)
@@ -128,10 +117,6 @@ def test_a_late_version_of_a_text_whose_worker_died_is_stored_and_not_posted(
     redis_url: str, prefix: str, homes: int
 ) -> None:
     """Nobody shows the text any more, and it is pending when another page that showed it once is told of."""
-
-    def die() -> None:
-        raise Lost
-
     used = f"{prefix}used:"
     crawl = [page(A, 5, range(99)), page(B, 5, range(300, 400))]
     old = [page(url, 1, range(700, 800)) for url in (A, B)]
@@ -152,10 +137,6 @@ def test_a_late_version_of_a_text_whose_worker_died_is_stored_and_not_posted(
 
 def test_a_page_whose_message_is_lost_is_waited_for_from_the_first_try_on(redis_url: str, prefix: str) -> None:
     """However often it is tried meanwhile."""
-
-    def die() -> None:
-        raise Lost
-
     died = RedisIndex(redis_url, prefix, calls=lambda client: Interrupted(client, "post", 1, die))
     with pytest.raises(Lost):
         died.apply([page(A, 1, range(100))], {})
@@ -198,10 +179,6 @@ def test_a_page_that_comes_again_under_another_profile_is_not_posted_in_its_plac
     redis_url: str, prefix: str, homes: int
 ) -> None:
     """Its worker died, and whoever reads the archive again has it sketched otherwise."""
-
-    def die() -> None:
-        raise Lost
-
     died = RedisIndex(
         redis_url, prefix, shards=homes, calls=lambda client: Interrupted(client, "APPEND", 1, die), patience=0.0
     )

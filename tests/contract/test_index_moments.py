@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,39 +11,16 @@ from clusterd.clusters.contract import DEFAULT_POLICIES
 from clusterd.clusters.redis.asking import members
 from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.index import RedisIndex
-from clusterd_consumer.redis_connection import Client, connect
-from clusterd_consumer.redis_scripts import Calls, Request
+from clusterd_consumer.redis_connection import connect
+from clusterd_consumer.redis_scripts import Calls
 from clusterd_crawler.sketch import Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
+from tests.contract.moments import Lost, die, interrupted
 
 A, B, C, D, E = (f"http://h.example/{letter}" for letter in "abcde")
 LEFT, RIGHT, BRIDGE = range(100), range(1000, 1100), [*range(100), *range(1000, 1100)]
 ELSEWHERE = range(7000, 7100)
-
-
-class Interrupted(Calls):
-    """Calls that let something else happen before a script or command of this name runs for the nth time."""
-
-    def __init__(self, client: Client, name: str, nth: int, act: Callable[[], None], transit: float = 0.0) -> None:
-        super().__init__(client, transit)
-        self._name, self._left, self._act = name, nth, act
-
-    def ask(self, requests: Sequence[Request]) -> list[Any]:
-        replies: list[Any] = []
-        asked = 0
-        for at, request in enumerate(requests):
-            if self._left > 0 and request.name == self._name:
-                replies += super().ask(requests[asked:at])
-                asked = at
-                self._left -= 1
-                if self._left == 0:
-                    self._act()
-        return replies + super().ask(requests[asked:])
-
-
-def interrupted(url: str, prefix: str, name: str, nth: int, act: Callable[[], None]) -> RedisIndex:
-    return RedisIndex(url, prefix, calls=lambda client: Interrupted(client, name, nth, act))
 
 
 def parted(url: str, prefix: str, name: str, nth: int, arrivals: Sequence[Sketch]) -> RedisIndex:
@@ -233,19 +210,11 @@ def test_a_store_that_is_set_back_under_an_open_index(redis_url: str, prefix: st
         opened.close()
 
 
-class Lost(Exception):
-    """The worker dies here, and its message with it."""
-
-
 @pytest.mark.parametrize(("name", "nth"), [("post", 1), ("tell", 1)])
 def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(
     redis_url: str, prefix: str, name: str, nth: int
 ) -> None:
     """D's worker dies and its message never returns; D changes: its first content departs for good after a while."""
-
-    def die() -> None:
-        raise Lost
-
     lost = interrupted(redis_url, prefix, name, nth, die)
     with pytest.raises(Lost):
         lost.apply([page(D, 1, LEFT)], {})
@@ -283,10 +252,6 @@ def test_a_late_page_that_expires_while_it_is_pending(redis_url: str, prefix: st
 def test_a_late_page_whose_worker_died_is_given_up_when_nothing_else_expires(redis_url: str, prefix: str) -> None:
     """It would be pending for ever where the log does not bring it again."""
     patient, hasty = RedisIndex(redis_url, prefix), RedisIndex(redis_url, prefix, patience=0.0)
-
-    def die() -> None:
-        raise Lost
-
     died = interrupted(redis_url, prefix, "tell", 2, die)
     died.apply([page(D, 5, LEFT)], {})
     with pytest.raises(Lost):

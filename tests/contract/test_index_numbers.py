@@ -14,9 +14,9 @@ from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.errors import Unreachable
 
 from tests.contract.index_world import World, expected, page, partition, settled
+from tests.contract.moments import interrupted
 from tests.contract.test_index_homes import SHARDS
 from tests.contract.test_index_marks import AOF, Nodes, pages
-from tests.contract.test_index_moments import interrupted
 from tests.contract.test_index_restart import insist
 from tests.services.redis_server import redis_cluster
 

@@ -16,8 +16,8 @@ from clusterd.clusters.redis.settling import settler
 from clusterd_consumer.redis_scripts import Calls, Request
 
 from tests.contract.index_world import expected, page, partition, settled
+from tests.contract.moments import interrupted
 from tests.contract.test_index_homes import SHARDS
-from tests.contract.test_index_moments import interrupted
 
 
 class Longest(Calls):

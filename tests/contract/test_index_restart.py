@@ -14,20 +14,12 @@ from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
-from tests.contract.test_index_moments import interrupted
+from tests.contract.moments import Lost, die, interrupted
 from tests.services.redis_server import free_port, redis_server
 
 A, B, C, D = (f"http://h.example/{letter}" for letter in "abcd")
 FIRST, NEAR_IT = range(100), [*range(98), 500, 501]
 ELSEWHERE, FAR = range(7000, 7100), range(9000, 9100)
-
-
-class Died(Exception):
-    pass
-
-
-def die() -> None:
-    raise Died
 
 
 def insist(index: RedisIndex, sketches: Sequence[Sketch]) -> None:
@@ -52,7 +44,7 @@ def test_what_was_posted_before_a_restart_does_not_count_after_it(tmp_path: Path
         early.apply([page(B, 1, ELSEWHERE)])  # is posted; the store hears of it with the next call
     with redis_server(tmp_path, port=port) as url:
         dying = interrupted(url, prefix, "post", 1, die)
-        with pytest.raises(Died):
+        with pytest.raises(Lost):
             dying.apply([page(C, 1, NEAR_IT)])
         time.sleep(rest)
         insist(early, [page(D, 1, FAR)])

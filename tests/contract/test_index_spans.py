@@ -24,9 +24,9 @@ from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
+from tests.contract.moments import Interrupted
 from tests.contract.test_index_homes import SHARDS, depart
 from tests.contract.test_index_marks import Reader
-from tests.contract.test_index_moments import Interrupted
 
 LEFT, RIGHT, ELSEWHERE = range(100), range(1000, 1100), range(7000, 7100)
 BRIDGE = [*LEFT, *RIGHT]

@@ -17,7 +17,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import TEXT, Sketch
 
 from tests.contract.index_world import page, settled, stream
-from tests.contract.test_index_moments import interrupted
+from tests.contract.moments import Lost, interrupted
 
 A, B, C, D = (f"http://h.example/{letter}" for letter in "abcd")
 MAIN, CHROME, OTHER = range(100), range(5000, 5100), range(9000, 9100)
@@ -248,10 +248,6 @@ def test_a_frame_that_returns_and_goes_while_two_settle_leaves_nothing(redis_url
         assert len(list(client.scan_iter(f"{prefix}{{0}}:whole:k:*", count=10_000))) == 1
     for one in (index, other):
         one.close()
-
-
-class Lost(Exception):
-    """The worker dies here."""
 
 
 @pytest.mark.parametrize("name", ["enter", "post", "look"])

@@ -26,7 +26,7 @@ from clusterd_crawler.rules import Rule
 from redis.crc import key_slot
 
 from tests.contract.index_world import expected, page, partition
-from tests.contract.test_index_moments import Interrupted
+from tests.contract.moments import Interrupted
 from tests.crawler.crawling import sid_rule
 from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
 from tests.flow.test_flow import kafka_settings

@@ -144,6 +144,19 @@ def test_what_is_packed_and_broken_is_named_once(tmp_path: Path) -> None:
     )
 
 
+def test_a_page_about_an_archive_keeps_the_end_of_its_url(tmp_path: Path) -> None:
+    """Three of them were one URL, three times fetched: endings of packed files were left out of what is not packed."""
+    names = [f"get.php?file=a.tar{ending}" for ending in (".bz2", ".gz", ".xz")]
+    for name in names:
+        write(tmp_path / name, HTML.format(name).encode())
+    urls = [item.url for item in read(str(tmp_path), "http://h.example") if isinstance(item, RawPage)]
+    assert urls == [f"http://h.example/{name}" for name in names]
+    file = write(tmp_path / "one.html", HTML.format("one").encode())
+    (page,) = read(str(file), "http://h.example/a.tar.xz")
+    assert isinstance(page, RawPage)
+    assert page.url == "http://h.example/a.tar.xz"
+
+
 def test_xhtml_is_told_by_its_name(tmp_path: Path) -> None:
     file = write(tmp_path / "one.xhtml", b'<html><head><script src="x"/></head><body><p>seen</p></body></html>')
     write(tmp_path / "two.xhtml.gz", gzip.compress(file.read_bytes()))

@@ -145,6 +145,29 @@ def test_of_a_history_out_of_order_what_is_old_is_forgotten(redis_url: str, pref
     index.close()
 
 
+def test_a_list_that_an_earlier_version_wrote_hides_nothing_as_it_grows_short(redis_url: str, prefix: str) -> None:
+    """It is in no order: what stands beside it may be later than what is forgotten of it."""
+    index, in_memory = RedisIndex(redis_url, prefix), MemoryIndex()
+    for one in (index, in_memory):
+        one.apply([changing(at) for at in [*range(2, 2000, 2), 4000]])
+    with connect(redis_url) as client:
+        listed = client.get(f"{prefix}{{0}}:o:1")
+        first = SUPERSEDED * 400
+        client.set(f"{prefix}{{0}}:o:1", listed[first:] + listed[:first])  # four hundred were brought in last
+        for one in (index, in_memory):
+            one.apply([changing(1701)])
+        assert client.exists(f"{prefix}{{0}}:ol:1")
+        settled(index)
+        assert index.expire(1500) == in_memory.expire(1500)
+        assert index.versions_of([URL]) == in_memory.versions_of([URL])
+        assert not any(outcome.new for outcome in index.apply([changing(at) for at in (1600, 1800)]))
+        index.expire(3999)
+        settled(index)
+        assert index.counts()["contents"] == index.counts()["versions"] == 1
+        assert not client.exists(f"{prefix}{{0}}:o:1", f"{prefix}{{0}}:ol:1")
+    index.close()
+
+
 def test_versions_of_one_time_are_told_by_their_texts(redis_url: str, prefix: str) -> None:
     """Be they more than are looked at together."""
     index = RedisIndex(redis_url, prefix)

@@ -82,6 +82,7 @@ def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:
             data = stream.read(PASSED_OVER)
             if file.suffix.lower() not in NAMED and not _may_be_page(file, data):
                 return
+            is_packed = packing_of(data) is not None
             data = unpacked(data + stream.read(MOST - len(data)), "it")
     except OSError as error:
         yield Broken(str(file), f"cannot be read: {error.strerror}")
@@ -90,7 +91,8 @@ def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:
         yield Broken(str(file), str(error))
         return
     if file.suffix.lower() in NAMED or is_html(data):
-        yield RawPage(url=without_packing(url), body=data, content_type=type_of(file.name), where=str(file))
+        url = without_packing(url) if is_packed else url  # a page may be the one about an archive: ``?file=a.tar.xz``
+        yield RawPage(url=url, body=data, content_type=type_of(file.name), where=str(file))
 
 
 def may_be_html(file: Path) -> bool:

@@ -1,5 +1,5 @@
-"""WARC files (ISO 28500), plain, gzipped (record by record, or as a whole), or compressed with Zstandard (with a
-dictionary in the file or without); ARC files, which archives wrote before, likewise; those in a WACZ (`wacz`).
+"""WARC files (ISO 28500), plain or packed (`packings`): record by record or as a whole, with Zstandard also with a
+dictionary in the file; ARC files, which archives wrote before, likewise; those in a WACZ (`wacz`).
 
 Pages are the ``response`` records that an HTTP server answered with a page, the ``resource`` records that hold one, and
 the ``revisit`` records that say of one that it was answered again (`revisits`). In a file of texts that were taken out

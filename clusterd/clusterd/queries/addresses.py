@@ -9,6 +9,7 @@ rewritten in its place, and its resemblance says so.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
 from clusterd_crawler.urls import host_of
@@ -44,7 +45,13 @@ def address_bonus(a: str, b: str) -> float:
 def spots(url: str) -> list[int]:
     """Return a number for each part of a URL's path: with paths that differ in this part at most it is in common."""
     parts = _path_and_query(url)[0].split("/")
-    return [hash((n, *parts[:n], len(parts), *parts[n + 1 :])) for n in range(len(parts))]
+    before = accumulate(parts, _following, initial=len(parts))
+    behind = list(accumulate(reversed(parts), _following, initial=len(parts)))
+    return [hash((n, one, behind[-2 - n])) for n, one in zip(range(len(parts)), before, strict=False)]
+
+
+def _following(number: int, part: str) -> int:
+    return hash((number, part))
 
 
 def _path_and_query(url: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """What a question is asked with: a URL of the store, a file, standard input, or a text on the command line.
 
-A file may be HTML or plain text, compressed (gzip, Zstandard) or not: its content decides, not its name. A URL of the
+A file may be HTML or plain text, packed or not (`ingest.packings`): its content decides, not its name. A URL of the
 store is known by its sketch alone (texts are not kept), the others with their text, so that they can be compared
 exactly.
 """
@@ -75,7 +75,7 @@ def of_text(text: str, profile: Profile) -> Document:
 
 
 def of_bytes(data: bytes, profile: Profile, name: str = "the input", stream: Stream = "main") -> Document:
-    """Return HTML or plain text, compressed or not, as a document; `WrongInput` for a picture and the like."""
+    """Return HTML or plain text, packed or not, as a document; `WrongInput` for a picture and the like."""
     data = unpacked(data, name)
     if what := "a WARC or ARC file" if data.startswith(ARCHIVES) else container(data):
         raise WrongInput(f"{name}: is {what}; give HTML or plain text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -32,6 +33,21 @@ def test_a_wall_is_one_page_wherever_in_the_path_it_is_asked_for(wall: Callable[
     rules = learned([*((wall(n), WALL) for n in range(150)), *ARTICLES])
     assert key(rules, wall(8012)) == key(rules, wall(9012))
     assert key(rules, "posts/8012") != key(rules, "posts/9012")
+
+
+@pytest.mark.parametrize(
+    "wall",
+    [lambda n, b: f"u{n // 2}{b}/thing{n}/fork", lambda n, b: f"p{n}{b}/a?do=login", lambda n, b: f"p?id=a{b}{n}"],
+)
+def test_one_very_long_url_takes_its_own_room_alone(wall: Callable[[int, str], str]) -> None:
+    """It took that for each page of the family: gigabytes."""
+    pages = [(wall(n, "x" * 60_000 * (n == 8)), WALL) for n in range(600)]
+    tracemalloc.start()
+    rules = learned(pages)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert key(rules, wall(8012, "")) == key(rules, wall(9012, ""))
+    assert most < 1 << 24
 
 
 def test_one_in_twenty_that_differs_keeps_the_family_from_being_one() -> None:

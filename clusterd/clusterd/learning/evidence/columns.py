@@ -252,6 +252,16 @@ def distinct(numbers: Rows) -> Rows:
     return found
 
 
+def numbered(texts: Sequence[str]) -> Rows:
+    """Return a number for each text, from 0, in the order of the texts.
+
+    `np.unique` would do so in an array that takes as much for each of them as the longest does: of 6,000 paths of a
+    host gigabytes, where one of them is 60,000 characters long.
+    """
+    numbers = {text: number for number, text in enumerate(sorted(set(texts)))}
+    return np.array([numbers[text] for text in texts], np.int64)
+
+
 def by_number(numbers: Rows, rows: Rows) -> list[Rows]:
     """Return rows that have a number each, parted by these, in their order; those of one number in the order given."""
     order = np.argsort(numbers, kind="stable")

@@ -26,7 +26,7 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, distinct
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows, by_number, distinct, numbered
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, brings_new_values, one_page, said_of
 from clusterd.learning.families.value_forms import FORMS
@@ -92,11 +92,11 @@ def _of_one_depth(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Rows, list[l
 
 def _of_folders(snapshot: Snapshot, members: Rows, paths: list[list[str]]) -> Iterator[Proposal]:
     free = [at for at, part in enumerate(paths[0]) if part or at < len(paths[0]) - 1]
-    folders, which = np.unique([parts[0] for parts in paths], return_inverse=True)
+    folders = by_number(numbered([parts[0] for parts in paths]), members)
     if len(folders) > FORMS:
         yield from _family(snapshot, members, one_page(snapshot, members), free)
         return
-    members, outcome = _by_folder(snapshot, [members[which == at] for at in range(len(folders))])
+    members, outcome = _by_folder(snapshot, folders)
     yield from _family(snapshot, members, outcome, free[1:])
 
 
@@ -200,7 +200,7 @@ def _by_places(snapshot: Snapshot, wanted: list[Places]) -> dict[Places, list[in
 
 def _new_valued(paths: list[list[str]]) -> tuple[int, ...]:
     """Return the components that take a new value on nearly every page, where others are there that do not."""
-    columns = [np.unique(values, return_inverse=True)[1] for values in zip(*paths, strict=True)]
+    columns = map(numbered, zip(*paths, strict=True))
     free = tuple(at for at, values in enumerate(columns) if brings_new_values(values))
     return free if any(part for at, part in enumerate(paths[0]) if at not in free) else ()
 

@@ -50,7 +50,13 @@ define('forget', function(ARGV)
     return concat(parts)
   end
 
-  local function keep(u, key, left)
+  -- Write a list anew. What stands beside one that grows short comes into it: nobody looks there any more. (Of a list in order
+  -- all that is later than they is left; not of one that an earlier version of clusterd wrote, where late ones are last.)
+  local function keep(u, key, left, length)
+    if length > MOVED and #left <= MOVED then
+      for _, member in ipairs(call('ZRANGE', BASE .. ':ol:' .. u, '0', '-1')) do left = left .. sub(member, 15) end
+      call('DEL', BASE .. ':ol:' .. u)
+    end
     if left == '' then
       call('DEL', key)
       call('SETBIT', BASE .. ':x', whole(u), '0')
@@ -89,7 +95,7 @@ define('forget', function(ARGV)
     if looks > 0 then release_late(u) end
     if looks > 0 then
       local before = some == 1 and from > 0 and call('GETRANGE', key, 0, from - 1) or ''
-      if some == 1 then keep(u, key, living(before .. concat(parts))) end
+      if some == 1 then keep(u, key, living(before .. concat(parts)), from + #bytes) end
       return nil
     end
     if changed then call('SETRANGE', key, from, concat(parts)) end

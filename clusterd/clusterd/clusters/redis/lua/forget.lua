@@ -11,7 +11,7 @@ define('forget', function(ARGV)
   open(TEXTS)
   open(SKETCHES)
   local gone, looks, offset = 0, tonumber(ARGV[2]), tonumber(ARGV[3])
-  local late, NOTHING = BASE .. ':late', pack('<I4', GONE) .. FORGOTTEN .. rep('\0', OLD_SIZE - 10)
+  local late, NOTHING = BASE .. ':late', pack('<I4', OLD.gone) .. OLD.forgotten .. rep('\0', OLD.size - 10)
   for _ = 1, math.min(looks, call('LLEN', late)) do
     local content = call('LPOP', late)
     if is_awaited(content, tonumber(ARGV[5]), tonumber(ARGV[6])) then
@@ -39,12 +39,12 @@ define('forget', function(ARGV)
   local function living(bytes)
     local parts, at, many = {}, 1, rep(NOTHING, 64)
     while at < #bytes do
-      if u4(bytes, at) ~= GONE then
+      if u4(bytes, at) ~= OLD.gone then
         local from = at
-        while at < #bytes and u4(bytes, at) ~= GONE do at = at + OLD_SIZE end
+        while at < #bytes and u4(bytes, at) ~= OLD.gone do at = at + OLD.size end
         parts[#parts + 1] = sub(bytes, from, at - 1)
       else
-        at = at + (sub(bytes, at, at + #many - 1) == many and #many or OLD_SIZE)
+        at = at + (sub(bytes, at, at + #many - 1) == many and #many or OLD.size)
       end
     end
     return concat(parts)
@@ -53,8 +53,8 @@ define('forget', function(ARGV)
   -- Write a list anew. What stands beside one that grows short comes into it: nobody looks there any more. (Of a list in order
   -- all that is later than they is left; not of one that an earlier version of clusterd wrote, where late ones are last.)
   local function keep(u, key, left, length)
-    if length > MOVED and #left <= MOVED then
-      for _, member in ipairs(call('ZRANGE', BASE .. ':ol:' .. u, '0', '-1')) do left = left .. sub(member, 15) end
+    if length > OLD.moved and #left <= OLD.moved then
+      left = left .. OLD.beside(u)
       call('DEL', BASE .. ':ol:' .. u)
     end
     if left == '' then
@@ -78,20 +78,20 @@ define('forget', function(ARGV)
   -- overwritten, and taken out at the end of the list: else a long one would be written anew by each of the calls that go
   -- through it. An offset is one more than a multiple where such lie before it.
   local function look(u)
-    local key, parts, changed, some = BASE .. ':o:' .. u, {}, false, offset % OLD_SIZE
+    local key, parts, changed, some = BASE .. ':o:' .. u, {}, false, offset % OLD.size
     local from = offset - some
-    local bytes = call('GETRANGE', key, from, from + looks * OLD_SIZE - 1)
-    for place = 1, #bytes, OLD_SIZE do
+    local bytes = call('GETRANGE', key, from, from + looks * OLD.size - 1)
+    for place = 1, #bytes, OLD.size do
       local node = u4(bytes, place)
-      local goes = node ~= GONE and precedes(sub(bytes, place + 4, place + 9), ARGV[1])
+      local goes = node ~= OLD.gone and precedes(sub(bytes, place + 4, place + 9), ARGV[1])
       if goes then
         release(node)
         gone, changed = gone + 1, true
       end
-      if goes or node == GONE then some = 1 end
-      parts[#parts + 1] = goes and NOTHING or sub(bytes, place, place + OLD_SIZE - 1)
+      if goes or node == OLD.gone then some = 1 end
+      parts[#parts + 1] = goes and NOTHING or sub(bytes, place, place + OLD.size - 1)
     end
-    looks = looks - #bytes / OLD_SIZE
+    looks = looks - #bytes / OLD.size
     if looks > 0 then release_late(u) end
     if looks > 0 then
       local before = some == 1 and from > 0 and call('GETRANGE', key, 0, from - 1) or ''

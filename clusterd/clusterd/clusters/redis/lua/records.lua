@@ -4,7 +4,7 @@
 --   BASE:n:<id / 146>:left   in its stead, where most of the block was freed (settling.lua): hash, place in it → node
 --   BASE:v:<id / 133>   the current version of a URL (PAGES below)
 --   BASE:o:<id>         superseded versions of a URL, in order of time and text (OLD below)
---   BASE:ol:<id>        sorted set: those that came when `MOVED` bytes were later than they; fetch time, text, then as OLD
+--   BASE:ol:<id>        sorted set: those that came when `OLD.moved` bytes were later than they; fetch time, text, then as OLD
 --   BASE:s:<id / 12>    URLs (strings.lua)
 --   BASE:c, BASE:u, BASE:t   tables (tables.lua)
 --   BASE:i              counters (counters.lua);  BASE:m   what the store was begun as (founding.py)
@@ -143,15 +143,23 @@ local DEPARTED, DISMISSED, JOINED = 2, 4, 8
 -- identity of the bytes and of the words, crawl, sweep, status.
 local PAGES = store('v', '<I4I4I4c6c4c8c8I3I3I2', 10, 133, V)
 local NODE, NEXT, PREV, AT, UHASH, CONTENT, BAG, CRAWL, SWEEP, STATUS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
--- OLD. Node, fetch time, bytes, words, crawl, sweep, status.
-local OLD = '<I4c6c8c8I3I3I2'
-local OLD_SIZE = struct.size(OLD)
--- Node of one that was forgotten, until the list is written anew (forget.lua). Its time is the latest that there is: whoever
--- forgets by an earlier version of clusterd leaves it alone.
-local GONE = 4294967295
-local FORGOTTEN = rep('\255', 6)
--- Most bytes of a list that are moved for one that comes late.
-local MOVED = 16000
+-- OLD. Node, fetch time, bytes, words, crawl, sweep, status. (One name: Lua has no more than 200 for all that is shared.)
+local OLD = {
+  layout = '<I4c6c8c8I3I3I2',
+  -- Node and time of one that was forgotten, until the list is written anew (forget.lua). The time is the latest that there
+  -- is: whoever forgets by an earlier version of clusterd leaves it alone.
+  gone = 4294967295, forgotten = rep('\255', 6),
+  -- Most bytes of a list that are moved for one that comes late.
+  moved = 16000,
+}
+OLD.size = struct.size(OLD.layout)
+
+-- The versions that stand beside a URL's list, one after the other.
+function OLD.beside(u)
+  local late = call('ZRANGE', BASE .. ':ol:' .. whole(u), '0', '-1')
+  for at = 1, #late do late[at] = sub(late[at], 15) end
+  return concat(late)
+end
 
 local function has(record, flag)
   return record[FLAGS] % (2 * flag) >= flag

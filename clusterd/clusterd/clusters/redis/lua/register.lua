@@ -155,11 +155,11 @@ do
   -- The node of a superseded version that is known already, nil where it is not; then the place of the list that it is to
   -- have. Looked for by halves: what comes out of order reads no more of a long history than of a short one.
   local function known_old(key, length, v)
-    local low, high = 0, length / OLD_SIZE
+    local low, high = 0, length / OLD.size
     while low < high do
       local middle = floor((low + high) / 2)
-      local node, at = unpack4('<I4c6', call('GETRANGE', key, whole(middle * OLD_SIZE), whole(middle * OLD_SIZE + 9)))
-      local before = at == FORGOTTEN or precedes(at, v.at)
+      local node, at = unpack4('<I4c6', call('GETRANGE', key, whole(middle * OLD.size), whole(middle * OLD.size + 9)))
+      local before = at == OLD.forgotten or precedes(at, v.at)
       if at == v.at then
         local mine = order(at, node)
         if mine == v.order then return node end
@@ -178,8 +178,8 @@ do
 
   -- Keep a superseded version: in the list, where what follows moves on by a place, or beside it, where that is much.
   local function insert(u, key, behind, place, v, record)
-    if behind > MOVED then return call('ZADD', BASE .. ':ol:' .. whole(u), '0', v.order .. record) end
-    local from = whole(place * OLD_SIZE)
+    if behind > OLD.moved then return call('ZADD', BASE .. ':ol:' .. whole(u), '0', v.order .. record) end
+    local from = whole(place * OLD.size)
     call('SETRANGE', key, from, behind == 0 and record or record .. call('GETRANGE', key, from, '-1'))
     call('SETBIT', BASE .. ':x', whole(u), '1')
   end
@@ -188,13 +188,13 @@ do
     local key = BASE .. ':o:' .. whole(u)
     local length = call('STRLEN', key)
     local known, place = known_old(key, length, v)
-    known = known or length > MOVED and known_late(u, v)
+    known = known or length > OLD.moved and known_late(u, v)
     -- Fetched once more, unchanged, before it was delivered again: what came of it is told all the same.
     if known then return again(i, u, known, known == get(PAGES, u)[NODE], v.profile) end
     local content = find_content(v.sketch, v.profile, true)
     local node = content and (find_text(v.text, content) or new_text(v, content)) or new_content(v)
     if v.made == 0 then refer(node) end
-    insert(u, key, length - place * OLD_SIZE, place, v, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
+    insert(u, key, length - place * OLD.size, place, v, pack(OLD.layout, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
     answer(i, u, node, 1 + v.made, '', '', '')
     -- One that lives may be on its way to be posted by somebody who dies: stored alone it would pass for posted.
     content = get(NODES, node)[REP]
@@ -230,7 +230,7 @@ local function make_current(i, u, v)
     node = new_content(v, u)
     content = node
   end
-  supersede(u, pack(OLD, old, page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS]))
+  supersede(u, pack(OLD.layout, old, page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS]))
   if old ~= node then
     before = places_of_page(old)
     depart(u, old, content)

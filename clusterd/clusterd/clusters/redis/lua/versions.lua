@@ -22,17 +22,14 @@ define('versions', function(ARGV)
   -- The superseded versions of a URL, one after the other; those that came very late are last.
   local function superseded(u)
     local old = call('GET', BASE .. ':o:' .. u) or ''
-    if #old <= MOVED then return old end
-    local late = call('ZRANGE', BASE .. ':ol:' .. u, '0', '-1')
-    for at, member in ipairs(late) do late[at] = sub(member, 15) end
-    return old .. concat(late)
+    return #old > OLD.moved and old .. OLD.beside(u) or old
   end
 
   -- Whether a page shows nothing but one text. Where its content had departed, a text has another node from then on.
   local function is_one(page, old)
-    for place = 1, #old, OLD_SIZE do
+    for place = 1, #old, OLD.size do
       local node = u4(old, place)
-      if node ~= GONE and node ~= page[NODE] and text_of(get(NODES, node)) ~= text_of(get(NODES, page[NODE])) then return false end
+      if node ~= OLD.gone and node ~= page[NODE] and text_of(get(NODES, node)) ~= text_of(get(NODES, page[NODE])) then return false end
     end
     return true
   end
@@ -44,8 +41,8 @@ define('versions', function(ARGV)
     if page and page[NODE] ~= 0 then
       local old = superseded(u)
       if not (revised and is_one(page, old)) then
-        for place = 1, #old, OLD_SIZE do
-          if u4(old, place) ~= GONE then add(out, unpack4(OLD, old, place)) end
+        for place = 1, #old, OLD.size do
+          if u4(old, place) ~= OLD.gone then add(out, unpack4(OLD.layout, old, place)) end
         end
         add(out, page[NODE], page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS])
         reply[#reply + 1] = url_of(u)

@@ -18,7 +18,7 @@ another of both where several of these take new values.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -43,11 +43,9 @@ CANDIDATES: Final = 64
 #: Most forms of paths, so many components of which these take new values, that are looked for among all paths.
 FORMS_OF_PATHS: Final = 8
 
-#: The component that may have any value (from 0), and the path with `ANY` in its place.
-Place = tuple[int, str]
-#: Several components that may have any value, and the path with `ANY` in the place of each.
-Places = tuple[tuple[int, ...], str]
-#: Stands for the component in a place (no canonical path holds the character).
+#: The components that may have any value (from 0), and the path with `ANY` in the place of each.
+Place = tuple[tuple[int, ...], str]
+#: Stands for such a component (no canonical path holds the character).
 ANY: Final = "\x00"
 
 
@@ -59,10 +57,9 @@ def path_families(snapshot: Snapshot) -> Iterator[Proposal]:
     # One number for one query, whatever edits of paths are accepted meanwhile.
     query = snapshot.key - snapshot.evidence.paths.table()[snapshot.path]
     yield from _of_any_path(snapshot, query, counts >= TOGETHER)
-    for members, at in _of_one_component(snapshot, query, np.flatnonzero(counts >= FAMILY)):
-        yield from _family(snapshot, members, one_page(snapshot, members), [at])
-    for members, free in _of_several(snapshot, query, np.flatnonzero(counts >= FAMILY)):
-        yield from _family(snapshot, members, one_page(snapshot, members), list(free))
+    large = np.flatnonzero(counts >= FAMILY)
+    yield from _of_places(snapshot, query, _of_one_component(snapshot, query, large), _by_place)
+    yield from _of_places(snapshot, query, _of_several(snapshot, query, large), _by_form)
 
 
 def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags) -> Iterator[Proposal]:
@@ -78,7 +75,7 @@ def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags) -> Iterato
                 yield from _of_folders(snapshot, members, paths)
 
 
-def _of_one_depth(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Rows, list[list[str]]]]:
+def _of_one_depth(snapshot: Snapshot, rows: Rows, fewest: int = FAMILY) -> Iterator[tuple[Rows, list[list[str]]]]:
     """Yield those of the pages that have as many components, and end with a slash or not, with their components."""
     forms: dict[tuple[int, bool], list[tuple[int, list[str]]]] = defaultdict(list)
     for row, path in zip(rows.tolist(), snapshot.path[rows].tolist(), strict=True):
@@ -86,7 +83,7 @@ def _of_one_depth(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Rows, list[l
         if len(parts) <= DEPTH and all(parts[:-1]):
             forms[len(parts), not parts[-1]].append((row, parts))
     for _, found in sorted(forms.items()):
-        if len(found) >= FAMILY:
+        if len(found) >= fewest:
             yield np.array([row for row, _ in found], np.int64), [parts for _, parts in found]
 
 
@@ -115,8 +112,23 @@ def _by_folder(snapshot: Snapshot, folders: list[Rows]) -> tuple[Rows, Outcome |
     return np.concatenate([members for members, _ in clean]), Outcome(rows, good, group, content, agreed, 0)
 
 
-def _of_one_component(snapshot: Snapshot, query: Hashes, large: Rows) -> Iterator[tuple[Rows, int]]:
-    """Yield pages of one query and one path but for a component, and which it is."""
+def _of_places(
+    snapshot: Snapshot,
+    query: Hashes,
+    proposed: Counter[tuple[Place, int]],
+    paths_of: Callable[[Snapshot, list[Place]], dict[Place, list[int]]],
+) -> Iterator[Proposal]:
+    """Yield the families of the places and queries that most pages propose."""
+    best = sorted(proposed, key=lambda key: (-proposed[key], key))[:CANDIDATES]
+    paths = paths_of(snapshot, [place for place, _ in best]) if best else {}
+    for place, one in best:
+        members = np.flatnonzero(np.isin(snapshot.path, paths.get(place, [])) & (query == np.uint64(one)))
+        if len(members) >= FAMILY:
+            yield from _family(snapshot, members, one_page(snapshot, members), list(place[0]))
+
+
+def _of_one_component(snapshot: Snapshot, query: Hashes, large: Rows) -> Counter[tuple[Place, int]]:
+    """Return how many pages of common contents have one query, and one path but for a component."""
     proposed: Counter[tuple[Place, int]] = Counter()
     for content in large.tolist():
         rows = np.flatnonzero(snapshot.content == content)
@@ -125,12 +137,7 @@ def _of_one_component(snapshot: Snapshot, query: Hashes, large: Rows) -> Iterato
         for path, one in zip(snapshot.path[rows[::step]].tolist(), query[rows[::step]].tolist(), strict=True):
             counted.update((place, one) for place in _places(snapshot.evidence.paths.parts(path)))
         proposed.update({key: count * step for key, count in counted.items() if count * step >= FAMILY})
-    best = sorted(proposed, key=lambda key: (-proposed[key], key))[:CANDIDATES]
-    paths = _by_place(snapshot, {place for place, _ in best}) if best else {}
-    for place, one in best:
-        members = np.flatnonzero(np.isin(snapshot.path, paths[place]) & (query == np.uint64(one)))
-        if len(members) >= FAMILY:
-            yield members, place[0]
+    return proposed
 
 
 def _places(parts: list[str]) -> Iterator[Place]:
@@ -143,58 +150,48 @@ def _places(parts: list[str]) -> Iterator[Place]:
     for at, part in enumerate(parts):
         rest = [*parts[:at], *parts[at + 1 :]]
         if any(rest) and (part or at == len(parts) - 1):
-            yield at, "/".join([*parts[:at], ANY, *parts[at + 1 :]])
+            yield (at,), "/".join([*parts[:at], ANY, *parts[at + 1 :]])
 
 
-def _by_place(snapshot: Snapshot, places: set[Place]) -> dict[Place, list[int]]:
+def _by_place(snapshot: Snapshot, wanted: list[Place]) -> dict[Place, list[int]]:
+    """Return the paths that there are of each of these places of one component."""
+    asked = set(wanted)
     found: dict[Place, list[int]] = defaultdict(list)
     for path in snapshot.paths_present().tolist():
         for place in _places(snapshot.evidence.paths.parts(path)):
-            if place in places:
+            if place in asked:
                 found[place].append(path)
     return found
 
 
-def _of_several(snapshot: Snapshot, query: Hashes, large: Rows) -> Iterator[tuple[Rows, tuple[int, ...]]]:
-    """Yield pages of one query and one path but for the components that take new values, and which these are."""
-    proposed: Counter[tuple[Places, int]] = Counter()
+def _of_several(snapshot: Snapshot, query: Hashes, large: Rows) -> Counter[tuple[Place, int]]:
+    """Return how many pages of common contents have one query, and one path but for components that take new values."""
+    proposed: Counter[tuple[Place, int]] = Counter()
     for content in large.tolist():
         rows = np.flatnonzero(snapshot.content == content)
         step = 1 + len(rows) // PROPOSING
-        for one, paths in _alike(snapshot, query, rows[::step]):
-            free = _new_valued(paths) if len(paths) * step >= FAMILY else ()
-            if len(free) > 1:
-                counted = Counter((_without(parts, free), one) for parts in paths)
-                proposed.update({key: count * step for key, count in counted.items() if count * step >= FAMILY})
-    best = sorted(proposed, key=lambda key: (-proposed[key], key))[:CANDIDATES]
-    found = _by_places(snapshot, [places for places, _ in best]) if best else {}
-    for places, one in best:
-        members = np.flatnonzero(np.isin(snapshot.path, found.get(places, [])) & (query == np.uint64(one)))
-        if len(members) >= FAMILY:
-            yield members, places[0]
+        some = rows[::step]
+        for alike in by_number(np.unique(query[some], return_inverse=True)[1].ravel(), some):
+            one = int(query[alike[0]])
+            for _, paths in _of_one_depth(snapshot, alike, -(-FAMILY // step)):
+                free = _new_valued(paths)
+                if len(free) > 1:
+                    counted = Counter((_without(parts, free), one) for parts in paths)
+                    proposed.update({key: count * step for key, count in counted.items() if count * step >= FAMILY})
+    return proposed
 
 
-def _alike(snapshot: Snapshot, query: Hashes, rows: Rows) -> Iterator[tuple[int, list[list[str]]]]:
-    """Yield each query of these pages with the paths of one depth, and with a slash at the end or not, before it."""
-    found: dict[tuple[int, bool, int], list[list[str]]] = defaultdict(list)
-    for path, one in zip(snapshot.path[rows].tolist(), query[rows].tolist(), strict=True):
-        parts = snapshot.evidence.paths.parts(path)
-        if len(parts) <= DEPTH and all(parts[:-1]):
-            found[len(parts), not parts[-1], one].append(parts)
-    yield from ((one, paths) for (_, _, one), paths in found.items())
-
-
-def _by_places(snapshot: Snapshot, wanted: list[Places]) -> dict[Places, list[int]]:
-    """Return the paths that there are of each of these, of the first `FORMS_OF_PATHS` forms."""
+def _by_form(snapshot: Snapshot, wanted: list[Place]) -> dict[Place, list[int]]:
+    """Return the paths that there are of each of these places, of the first `FORMS_OF_PATHS` forms."""
     forms = list(dict.fromkeys((path.count("/") + 1, free) for free, path in wanted))[:FORMS_OF_PATHS]
     asked = set(wanted)
-    found: dict[Places, list[int]] = defaultdict(list)
+    found: dict[Place, list[int]] = defaultdict(list)
     for path in snapshot.paths_present().tolist():
         parts = snapshot.evidence.paths.parts(path)
         for free in [free for depth, free in forms if depth == len(parts) and all(parts[:-1])]:
-            places = _without(parts, free)
-            if places in asked:
-                found[places].append(path)
+            place = _without(parts, free)
+            if place in asked:
+                found[place].append(path)
     return found
 
 
@@ -205,7 +202,7 @@ def _new_valued(paths: list[list[str]]) -> tuple[int, ...]:
     return free if any(part for at, part in enumerate(paths[0]) if at not in free) else ()
 
 
-def _without(parts: list[str], free: tuple[int, ...]) -> Places:
+def _without(parts: list[str], free: tuple[int, ...]) -> Place:
     return free, "/".join(ANY if at in free else part for at, part in enumerate(parts))
 
 

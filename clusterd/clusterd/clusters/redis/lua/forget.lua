@@ -69,7 +69,7 @@ define('forget', function(ARGV)
   local function release_late(u)
     local key = BASE .. ':ol:' .. u
     local late = call('ZRANGEBYLEX', key, '-', '(' .. ARGV[1], 'LIMIT', '0', looks)
-    for _, member in ipairs(late) do release(u4(member, 15)) end
+    for _, member in ipairs(late) do release(u4(member, OLD.behind)) end
     if #late > 0 then call('ZREMRANGEBYRANK', key, '0', #late - 1) end
     gone, looks = gone + #late, looks - #late
   end
@@ -92,7 +92,7 @@ define('forget', function(ARGV)
       parts[#parts + 1] = goes and NOTHING or sub(bytes, place, place + OLD.size - 1)
     end
     looks = looks - #bytes / OLD.size
-    if looks > 0 then release_late(u) end
+    if looks > 0 and from + #bytes > OLD.moved then release_late(u) end
     if looks > 0 then
       local before = some == 1 and from > 0 and call('GETRANGE', key, 0, from - 1) or ''
       if some == 1 then keep(u, key, living(before .. concat(parts)), from + #bytes) end

@@ -4,7 +4,7 @@
 --   BASE:n:<id / 146>:left   in its stead, where most of the block was freed (settling.lua): hash, place in it → node
 --   BASE:v:<id / 133>   the current version of a URL (PAGES below)
 --   BASE:o:<id>         superseded versions of a URL, in order of time and text (OLD below)
---   BASE:ol:<id>        sorted set: those that came when `OLD.moved` bytes were later than they; fetch time, text, then as OLD
+--   BASE:ol:<id>        sorted set: those that came when `OLD.moved` bytes were later; fetch time, text, then as OLD
 --   BASE:s:<id / 12>    URLs (strings.lua)
 --   BASE:c, BASE:u, BASE:t   tables (tables.lua)
 --   BASE:i              counters (counters.lua);  BASE:m   what the store was begun as (founding.py)
@@ -149,15 +149,15 @@ local OLD = {
   -- Node and time of one that was forgotten, until the list is written anew (forget.lua). The time is the latest that there
   -- is: whoever forgets by an earlier version of clusterd leaves it alone.
   gone = 4294967295, forgotten = rep('\255', 6),
-  -- Most bytes of a list that are moved for one that comes late.
-  moved = 16000,
+  -- Most bytes of a list that are moved for one that comes late. One that stands beside begins behind what it is found by.
+  moved = 16000, behind = 15,
 }
 OLD.size = struct.size(OLD.layout)
 
 -- The versions that stand beside a URL's list, one after the other.
 function OLD.beside(u)
   local late = call('ZRANGE', BASE .. ':ol:' .. whole(u), '0', '-1')
-  for at = 1, #late do late[at] = sub(late[at], 15) end
+  for at = 1, #late do late[at] = sub(late[at], OLD.behind) end
   return concat(late)
 end
 

@@ -173,7 +173,7 @@ do
   -- The same of those that came so late that they have no place in the list.
   local function known_late(u, v)
     local found = call('ZRANGEBYLEX', BASE .. ':ol:' .. whole(u), '[' .. v.order, '+', 'LIMIT', '0', '1')[1]
-    return found and sub(found, 1, #v.order) == v.order and u4(found, #v.order + 1) or nil
+    return found and sub(found, 1, OLD.behind - 1) == v.order and u4(found, OLD.behind) or nil
   end
 
   -- Keep a superseded version: in the list, where what follows moves on by a place, or beside it, where that is much.

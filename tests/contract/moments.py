@@ -31,8 +31,9 @@ class Interrupted(Calls):
         return replies + super().ask(requests[asked:])
 
 
-def interrupted(url: str, prefix: str, name: str, nth: int, act: Callable[[], None]) -> RedisIndex:
-    return RedisIndex(url, prefix, calls=lambda client: Interrupted(client, name, nth, act))
+def interrupted(url: str, prefix: str, name: str, nth: int, act: Callable[[], None], **options: Any) -> RedisIndex:
+    """Return an index with such calls (``options``: others of `RedisIndex`)."""
+    return RedisIndex(url, prefix, calls=lambda client: Interrupted(client, name, nth, act), **options)
 
 
 class Lost(Exception):

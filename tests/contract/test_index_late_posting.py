@@ -12,7 +12,7 @@ from clusterd_consumer.redis_scripts import Calls
 from clusterd_crawler.sketch import SHORT, TEXT, Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
-from tests.contract.moments import Interrupted, Lost, StandingStill, die
+from tests.contract.moments import Lost, StandingStill, die, interrupted
 from tests.contract.test_index_bounds import entries
 from tests.contract.test_index_homes import SHARDS
 
@@ -63,9 +63,7 @@ def test_what_is_posted_after_it_was_dismissed_is_withdrawn(
             other.expire(6)
             settled(other)
 
-    index = RedisIndex(
-        redis_url, f"{prefix}used:", shards=homes, calls=lambda client: Interrupted(client, name, 1, act)
-    )
+    index = interrupted(redis_url, f"{prefix}used:", name, 1, act, shards=homes)
     index.apply([in_hand], {})
     index.apply([beside])
     index.apply([changed])
@@ -91,10 +89,8 @@ def test_what_is_posted_between_the_steps_of_who_dismisses_it_is_withdrawn(
     used = f"{prefix}used:"
     posting = StandingStill()
     other = RedisIndex(redis_url, used, shards=homes)
-    slow = RedisIndex(redis_url, used, shards=homes, calls=lambda client: Interrupted(client, "post", 1, posting.wait))
-    settler = RedisIndex(
-        redis_url, used, shards=homes, calls=lambda client: Interrupted(client, name, 1, posting.let_go_on)
-    )
+    slow = interrupted(redis_url, used, "post", 1, posting.wait, shards=homes)
+    settler = interrupted(redis_url, used, name, 1, posting.let_go_on, shards=homes)
     other.apply([first])
     posting.begin(lambda: [slow.apply([in_hand], {}), slow.apply([beside])])
     other.apply([in_hand])
@@ -122,7 +118,7 @@ def test_a_late_version_of_a_text_whose_worker_died_is_stored_and_not_posted(
     old = [page(url, 1, range(700, 800)) for url in (A, B)]
     index = RedisIndex(redis_url, used, shards=homes)
     index.apply(crawl)
-    died = RedisIndex(redis_url, used, shards=homes, calls=lambda client: Interrupted(client, "APPEND", 1, die))
+    died = interrupted(redis_url, used, "APPEND", 1, die, shards=homes)
     with pytest.raises(Lost):
         died.apply(old[:1], {})
     (outcome,) = index.apply(old[1:])
@@ -137,7 +133,7 @@ def test_a_late_version_of_a_text_whose_worker_died_is_stored_and_not_posted(
 
 def test_a_page_whose_message_is_lost_is_waited_for_from_the_first_try_on(redis_url: str, prefix: str) -> None:
     """However often it is tried meanwhile."""
-    died = RedisIndex(redis_url, prefix, calls=lambda client: Interrupted(client, "post", 1, die))
+    died = interrupted(redis_url, prefix, "post", 1, die)
     with pytest.raises(Lost):
         died.apply([page(A, 1, range(100))], {})
     index = RedisIndex(redis_url, prefix)
@@ -179,9 +175,7 @@ def test_a_page_that_comes_again_under_another_profile_is_not_posted_in_its_plac
     redis_url: str, prefix: str, homes: int
 ) -> None:
     """Its worker died, and whoever reads the archive again has it sketched otherwise."""
-    died = RedisIndex(
-        redis_url, prefix, shards=homes, calls=lambda client: Interrupted(client, "APPEND", 1, die), patience=0.0
-    )
+    died = interrupted(redis_url, prefix, "APPEND", 1, die, shards=homes, patience=0.0)
     index = RedisIndex(redis_url, prefix, shards=homes, patience=0.0)
     long = range(1000)
     with pytest.raises(Lost):

@@ -24,7 +24,7 @@ from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
-from tests.contract.moments import Interrupted
+from tests.contract.moments import interrupted
 from tests.contract.test_index_homes import SHARDS, depart
 from tests.contract.test_index_marks import Reader
 
@@ -44,7 +44,7 @@ A, B, C, D = on(0, "a"), on(1, "b"), on(2, "c"), on(2, "d")
 
 def opened(url: str, prefix: str, name: str = "", nth: int = 0, act: Callable[[], None] = print) -> RedisIndex:
     """Open a store of several homes; something happens before the nth call of a name."""
-    return RedisIndex(url, prefix, shards=SHARDS, calls=lambda client: Interrupted(client, name, nth, act))
+    return interrupted(url, prefix, name, nth, act, shards=SHARDS)
 
 
 class Died(Exception):

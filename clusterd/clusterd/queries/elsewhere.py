@@ -28,13 +28,9 @@ from clusterd_crawler.urls import host_of
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.likeness import likeness, made_by
 from clusterd.queries.nearest import Owners, Values
-from clusterd.queries.nearness import Page
+from clusterd.queries.nearness import SAME, TWIN, Page
 from clusterd.queries.timeline import FAILED, Timeline, sweep_of
 
-#: Resemblance at which a page counts as another copy of the lost one, whatever else it resembles.
-TWIN: Final = 0.9
-#: Resemblance from which a page that appeared on another host counts as the one that moved (paper: r = .5).
-SAME: Final = 0.5
 #: Pages of other hosts that are looked at for one lost page.
 LOOKED_AT: Final = 20
 #: Where copies leave no room, those on its own host and those that were elsewhere before: how many are looked at, how

@@ -37,10 +37,10 @@ from clusterd_crawler.sketch import Profile
 
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.addresses import address_bonus
-from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere, Gone
+from clusterd.queries.elsewhere import Elsewhere, Gone
 from clusterd.queries.likeness import likeness
 from clusterd.queries.nearest import Owners
-from clusterd.queries.nearness import NEAR, Page
+from clusterd.queries.nearness import NEAR, SAME, TWIN, Page
 from clusterd.queries.stand_ins import Skipped
 from clusterd.queries.succession import Succession
 from clusterd.queries.sweep_pages import SweepPages

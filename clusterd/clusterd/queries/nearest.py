@@ -7,11 +7,15 @@ ranked by a weighted resemblance over the sketches,
 
     score(A, B) = Σ w(x), x in A ∩ B  /  Σ w(x), x in A ∪ B        w(x) = 1 / number of the set's texts that carry x
 
-read up to the lower end of the two sketches, as `clusterd_consumer.resemblance` does. An index stores values cut to
-`mantissa` bits an octave, so that different values agree by chance: what is expected of it is taken off the counts and
-off what two pages share. That makes short pages match well under the default 10-word profile too, because a short
-page's sketch leaves nothing out: of the 581 pages of a collection of 30–90 words that moved, the best match is right
-for 98 % (by 4-word shingles: the same), so that no other profile need be chosen for them.
+read up to the lower end of the two sketches, as `clusterd_consumer.resemblance` does. In a set of a dozen pages a long
+template has the weight of many shingles all the same: what a page shares with all of them on the average makes none of
+them near, unless it resembles the query by half, as versions of one page do.
+
+An index stores values cut to `mantissa` bits an octave, so that different values agree by chance: what is expected of
+it is taken off the counts and off what two pages share. That makes short pages match well under the default 10-word
+profile too, because a short page's sketch leaves nothing out: of the 581 pages of a collection of 30–90 words that
+moved, the best match is right for 98 % (by 4-word shingles: the same), so that no other profile need be chosen for
+them.
 
 What counts as near is in `nearness`, what the addresses of two pages add to their score in `addresses`.
 
@@ -34,7 +38,7 @@ from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.sketch import Profile, StreamSketch
 
 from clusterd.queries.addresses import address_bonus, page_name, spots
-from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, Match, Page, beyond_chance, is_chance
+from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, SAME, Match, Page, beyond_chance, is_chance
 
 #: A shingle on more pages than this proposes nothing (paper, section 5.1: common shingles).
 COMMON: Final = 1000
@@ -101,6 +105,7 @@ class Nearest:
         #: On how many pages of different texts each known value is: what is there under thirty session ids is none of
         #: the template for that.
         different = self._first == np.arange(len(pages))
+        self._others = max(1, np.count_nonzero(different) - 1)
         carried = self._carried(different) - self._chance_of_known(different)
         self._counts = np.maximum(carried, 1.0).astype(np.float32)
         self._weight_of = 1 / self._counts
@@ -261,12 +266,15 @@ class Nearest:
         def added(numbers: Weights | npt.NDArray[np.bool_]) -> Weights:
             return np.bincount(of_page, numbers, len(owners)).astype(np.float64)
 
-        sought = np.append(0.0, np.cumsum(weights))[np.searchsorted(own, ends, "right")]
+        upto = np.searchsorted(own, ends, "right")
+        sought = np.append(0.0, np.cumsum(weights))[upto]
         chances = self._chances(query, owners, ends, sought, added(seen))
         common = seen & (sought_ranks[place] == theirs)
         both = np.maximum(0.0, added(np.where(common, np.append(weights[there], 0.0)[place], 0.0)) - chances)
         unions = sought + added(np.where(seen, self._weight_of[theirs], 0.0)) - both
-        columns = added(common), both, unions, sought, chances
+        alike = added(common) >= SAME * (upto + added(seen) - added(common))
+        template = np.where(alike, 0.0, np.append(0.0, np.cumsum(1 - weights))[upto] / self._others)
+        columns = added(common), both, unions, sought, chances, template
         figures = zip(*(column.tolist() for column in columns), strict=True)
         return [self._match(page, owner, fitting, *of) for owner, of in zip(owners, figures, strict=True)]
 
@@ -296,6 +304,7 @@ class Nearest:
         union: float,
         sought: float,
         chance: float,
+        template: float,
     ) -> Match:
         page = self.pages[owner]
         text = both / union if union else 0.0
@@ -304,7 +313,7 @@ class Nearest:
         doubt = beyond_chance(chance, 1, DEVIATIONS_OF_NAMESAKES) if address else beyond_chance(chance, fitting)
         by_chance = common * chance / (both + chance) if both else common  # in values, as chance is in weights
         stray = page.sketch.text != query.sketch.text and is_chance(common, by_chance, fitting)
-        return Match(page, text, both, address, doubt, stray, both / sought if sought else 0.0)
+        return Match(page, text, both, address, doubt + template, stray, both / sought if sought else 0.0)
 
 
 def _below(numbers: Weights) -> Weights:

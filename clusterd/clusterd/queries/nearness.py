@@ -15,14 +15,20 @@ from clusterd_crawler.sketch import StreamSketch
 
 from clusterd.queries.addresses import SAME_NAME
 
+#: Resemblance at which a page counts as another copy of the lost one, whatever else it resembles.
+TWIN: Final = 0.9
+#: Resemblance from which a page counts as the one that moved, be it on another host, or one of a site whose pages are
+#: all alike (paper: r = .5).
+SAME: Final = 0.5
 #: A page that holds this much of the query, beyond what chance may bring, has taken it in, and is as near as one that
 #: resembles it so: less than by half, since one that does is rather the page itself.
 WHOLE: Final = 0.9
 TAKEN_IN: Final = 0.45
 #: What counts as near at all: this score by text, from `PHRASES` shingles at least, a lower one where `PASSAGES` of
 #: them are shared (long pages of which little is left), any where it is all that is seen of the query (`WHOLE`), from
-#: `PHRASES` shingles: each beyond what chance may bring (`beyond_chance`); of fewer shingles `PLAIN`, unless chance
-#: may bring them (`is_chance`); any for a namesake that shares something, and more of it than chance may bring.
+#: `PHRASES` shingles: each beyond what chance (`beyond_chance`) and the template of a small set may bring; of fewer
+#: shingles `PLAIN`, unless chance may bring them (`is_chance`); any for a namesake that shares something, and more of
+#: it than chance and template may bring.
 NEAR: Final = 0.05
 PLAIN: Final = 0.22
 PHRASES: Final = 3.0
@@ -57,7 +63,7 @@ class Match:
     text: float
     shared: float
     address: float
-    #: How much of ``shared`` may be chance, and whether all of it may.
+    #: How much of ``shared`` may be chance or template, and whether all of it may be chance.
     doubt: float
     stray: bool
     #: The share of the query's weight that is shared: its weighted containment.

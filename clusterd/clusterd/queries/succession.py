@@ -17,9 +17,8 @@ from typing import Final
 
 from clusterd_crawler.sketch import Profile, StreamSketch
 
-from clusterd.queries.elsewhere import SAME, TWIN
 from clusterd.queries.likeness import likeness
-from clusterd.queries.nearness import Match, Page
+from clusterd.queries.nearness import SAME, TWIN, Match, Page
 from clusterd.queries.sweep_pages import HELD, SweepPages
 
 #: How much more a page that was there before must resemble the lost one now, to have taken its content over.

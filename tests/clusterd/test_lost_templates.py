@@ -1,0 +1,44 @@
+"""Lost & found where most pages of a site share a text: its template, or the page itself under many URLs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.clusterd.made_up_site import DAY, Site, edited, words
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+@pytest.mark.parametrize("count", [5, 10, 30])
+@pytest.mark.parametrize("folder", ["new/place/", "new/"], ids=["same names", "other names"])
+def test_the_long_template_of_a_small_site_is_no_match(site: Site, count: int, folder: str) -> None:
+    """Each page of the later sweep has it: of ten pages 291 shingles weighed as much as 29 that only one has."""
+    for sweep, where in (("1", "old/"), ("2", folder)):
+        for n in range(count):
+            name = n if folder == "new/place/" else f"{sweep}{n}"
+            text = f"{words('template', 200)} {words(f'{n} {sweep}', 250)}"
+            site.add(f"https://a.example/{where}{name}", text, sweep, at=int(sweep) * DAY)
+        site.add(f"https://a.example/{sweep}", f"{words('template', 200)} {words('moved')}", sweep, at=int(sweep) * DAY)
+    found = site.lost()
+    assert {url for url, one in found.items() if one.match} == {"https://a.example/1"}
+    assert len(found) == count + 1
+
+
+def test_the_versions_of_a_page_that_make_up_a_site_are_no_template(site: Site) -> None:
+    """Each answer has another counter, so that no two texts are equal."""
+    for sweep, text in (("1", words("entry")), ("2", edited(words("entry"), 60))):
+        for n in range(10):
+            site.add(f"https://a.example/?sid={sweep}{n}", f"visitor {sweep}{n} of {text}", sweep, at=int(sweep) * DAY)
+    assert all(found.match for found in site.lost().values())
+
+
+@pytest.mark.parametrize("every", [60, 30])
+def test_a_page_of_many_copies_that_was_edited_is_no_template(site: Site, every: int) -> None:
+    """Under thirty session ids then, thirty others now: what is on thirty pages weighed a thirtieth, none was near."""
+    for sweep, text in (("1", words("entry", 90)), ("2", edited(words("entry", 90), every))):
+        for n in range(30):
+            site.add(f"https://a.example/?sid={sweep}{n}", text, sweep, at=int(sweep) * DAY)
+    assert {found.match for found in site.lost().values()} <= {f"https://a.example/?sid=2{n}" for n in range(30)}

@@ -42,3 +42,15 @@ def test_a_page_of_many_copies_that_was_edited_is_no_template(site: Site, every:
         for n in range(30):
             site.add(f"https://a.example/?sid={sweep}{n}", text, sweep, at=int(sweep) * DAY)
     assert {found.match for found in site.lost().values()} <= {f"https://a.example/?sid=2{n}" for n in range(30)}
+
+
+@pytest.mark.parametrize("copies", [31, 32, 200])
+def test_many_copies_of_a_page_that_is_nearer_hide_no_match(site: Site, copies: int) -> None:
+    """They quote it under so many session ids, as they did before: none took its place, and all that was looked at."""
+    quote, rest = words("quote", 180), words("rest", 120)
+    site.add("https://a.example/lost", f"{quote} {rest}", "1", at=DAY)
+    site.add("https://a.example/new/place", f"{rest} {words('new', 60)}", "2", at=2 * DAY)
+    for sweep in (1, 2):
+        for n in range(copies):
+            site.add(f"https://a.example/list?sid={n}", f"{quote} {words('list', 120)}", f"{sweep}", at=sweep * DAY)
+    assert site.lost()["https://a.example/lost"].match == "https://a.example/new/place"

@@ -17,7 +17,7 @@ from typing import Final
 
 from clusterd_crawler.sketch import Profile, StreamSketch
 
-from clusterd.queries.likeness import likeness
+from clusterd.queries.likeness import likeness, with_containment
 from clusterd.queries.nearness import SAME, TWIN, Match, Page
 from clusterd.queries.sweep_pages import HELD, SweepPages
 
@@ -47,12 +47,15 @@ class Succession:
 
         What was a copy of it under its own URL, and was edited since, is it still.
         """
-        now = likeness(page.sketch, match.sketch, self._profile)
         if any(likeness(page.sketch, one, self._profile).resemblance >= TWIN for one in (match.sketch, *before)):
             return True
         origin = self._older(page, match, start)
-        then = [likeness(page.sketch, one, self._profile).a_in_b for one in (*before, origin) if one is not None]
-        return not then or now.a_in_b - max(then) >= GAIN
+        then = [self._held(page, one) for one in (*before, origin) if one is not None]
+        return not then or self._held(page, match.sketch) - max(then) >= GAIN
+
+    def _held(self, page: Page, by: StreamSketch) -> float:
+        """Return how much of a page a text holds, also by the few values that tell it of one many times as long."""
+        return with_containment(likeness(page.sketch, by, self._profile), page.sketch, by).a_in_b
 
     def _older(self, page: Page, match: Page, start: str) -> StreamSketch | None:
         """Return the text of the earlier page that a later one goes back to, where that is plainly not the lost one."""

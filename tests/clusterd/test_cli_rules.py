@@ -325,8 +325,8 @@ def test_a_recorded_crawl_is_replayed(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_several_crawls_are_replayed_one_after_the_other(cli: Cli, tmp_path: Path) -> None:
-    lines = cli("rules", "replay", crawl(tmp_path, "one.tsv.gz"), crawl(tmp_path, "two.tsv.gz"))
-    assert [line["crawl"] for line in lines] == ["one", "two"]
+    lines = cli("rules", "replay", crawl(tmp_path, "docs.one.tsv.gz"), crawl(tmp_path, "docs.two.tsv"))
+    assert [line["crawl"] for line in lines] == ["docs.one", "docs.two"]
 
 
 def test_the_protocol_of_the_paper(cli: Cli, tmp_path: Path) -> None:

@@ -70,4 +70,4 @@ def replayed(
     share = EXPLORE if explore is None else explore
     for path in crawls:
         figures = replay(read_crawl(path), order=order, seed=seed, explore=share, policy=policy)
-        yield {"crawl": Path(path).name.partition(".")[0], **figures}
+        yield {"crawl": Path(path).name.removesuffix(".gz").removesuffix(".tsv"), **figures}

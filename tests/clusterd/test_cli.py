@@ -104,6 +104,8 @@ class TestEveryCommand:
         done, _, err = filled("find-lost", *of)
         assert done == status
         assert err.endswith("of other hosts: --to SWEEP\n")
+        _, lines, err = filled("find-lost", "--all", json_lines=False)
+        assert (lines, err.count("\n"), "no page was lost" in err, "--to" in err) == ([], 1, True, False)
 
     def test_debug_shows_where(self, typed: Typed) -> None:
         status, lines, err = typed("similar", "nothing.html", "--debug")

@@ -180,26 +180,30 @@ def test_what_is_superseded_is_found_among_many_short_and_long_pages(monkeypatch
     }
 
 
-def test_what_is_superseded_is_read_once_for_all_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where each host asks for what several sweeps have of it."""
+@pytest.mark.parametrize(("held", "reads"), [(10, [5, 5]), (9, [5] * 10)])
+def test_what_is_superseded_is_read_once_for_all_hosts(
+    monkeypatch: pytest.MonkeyPatch, held: int, reads: list[int]
+) -> None:
+    """Also where each host asks for what several sweeps have of it, unless these have more than is held."""
+    monkeypatch.setattr(elsewhere, "HELD", held)
     site = Site()
     for number in range(5):
-        for sweep in ("1", "2", "3"):
+        for sweep in ("1", "2", "3", "4"):
             site.add(f"http://{number}.example/home", words(f"{number} {sweep}"), sweep, at=int(sweep) * DAY)
-        site.add(f"http://{number}.example/gone", words(f"gone {number}"), "1", at=DAY)
-        site.add(f"http://{number}.example/left", words(f"left {number}"), "2", at=2 * DAY)
+        for sweep, name in (("1", "gone"), ("2", "left"), ("3", "parted")):
+            site.add(f"http://{number}.example/{name}", words(f"{name} {number}"), sweep, at=int(sweep) * DAY)
     read: list[int] = []
     one_reading = elsewhere.Elsewhere._read
     monkeypatch.setattr(elsewhere.Elsewhere, "_read", lambda self, of: (read.append(len(of)), one_reading(self, of))[1])
-    assert [period.vanished for period in queries.changes(site.index, TEXT)] == [1] * 10
-    assert read == [5]
+    assert [period.vanished for period in queries.changes(site.index, TEXT)] == [1] * 15
+    assert read == reads
     listed: list[dict[str, list[tuple[str, int]]]] = []
     one_listing = elsewhere.Elsewhere._list_superseded
     monkeypatch.setattr(
         elsewhere.Elsewhere, "_list_superseded", lambda *of: (listed.append(one_listing(*of)), listed[-1])[1]
     )
-    assert len(site.lost()) == len(site.lost(to_sweep="3")) == 10
-    assert listed == [{"3": []}] * 2  # of the sweep that is asked for alone
+    assert len(site.lost()) == len(site.lost(to_sweep="4")) == 15
+    assert listed == [{"4": []}] * 2  # of the sweep that is asked for alone
 
 
 def test_other_hosts_are_not_read_where_a_host_has_all_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

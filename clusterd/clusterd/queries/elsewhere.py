@@ -7,7 +7,8 @@ values of the superseded versions (`Past`) – so that what is told of two sweep
 Cost: `Index.listed` for each lost text, for many at a time. Superseded versions are listed once for a question, by a
 pass over the pages of all hosts (read are those of several texts), and their sketches read once a sweep; neither where
 the store has none. A host's last sweep may have some, too: other hosts may have been seen since.
-Memory: some 200 bytes for each of them that says something else than its URL does now, 256 more in the sweep in use.
+Memory: some 200 bytes for each of them that says something else than its URL does now, 256 more in the sweep in use,
+and in others where these have `HELD` of them together: each host asks for the same sweeps as the one before.
 Where one sweep is asked for, as of `find-lost`, only those of that are held; who asks for another has them listed anew.
 """
 
@@ -44,6 +45,8 @@ REMEMBERED: Final = 1_000_000
 #: have fewer in .2 % of the cases; of thousands of others many have one or two by chance, as stored values are cut.
 SMALLEST: Final = 16
 LEAST: Final = 3
+#: Superseded versions that are held by their values, of several sweeps together.
+HELD: Final = 500_000
 #: Beyond the time of any fetch, milliseconds.
 LATEST: Final = 2**63
 #: Sketches that are read at a time.
@@ -95,8 +98,8 @@ class Elsewhere:
     _of_every_sweep: bool = False
     #: Sweep → when it began.
     _began: dict[str, int] | None = None
-    #: The sweep used last, and what is superseded of it.
-    _past: tuple[str, Past] | None = None
+    #: Sweep → what is superseded of it.
+    _past: dict[str, Past] = field(default_factory=dict)
 
     def matches(self, several: Sequence[Gone], home: Timeline, target: str) -> list[list[tuple[Page, Estimate]]]:
         """Return for each of some lost pages of a host what it may have become by ``target``, best first.
@@ -195,11 +198,13 @@ class Elsewhere:
             self._of_every_sweep = bool(self._superseded)
             self._superseded = self._list_superseded(None if self._of_every_sweep else sweep)
         versions = self._superseded.get(sweep)
-        if not versions:  # as of the last sweep: what was read of another stays for the next host
+        if not versions:
             return None
-        if self._past is None or self._past[0] != sweep:
-            self._past = sweep, self._read(versions)
-        return self._past[1]
+        if sweep not in self._past:
+            if sum(len(past.urls) for past in self._past.values()) + len(versions) > HELD:
+                self._past.clear()
+            self._past[sweep] = self._read(versions)
+        return self._past[sweep]
 
     def _list_superseded(self, only: str | None) -> dict[str, list[tuple[str, int]]]:
         found: dict[str, list[tuple[str, int]]] = {} if only is None else {only: []}

@@ -61,6 +61,19 @@ def test_a_copy_that_is_left_was_edited_since(site: Site) -> None:
     assert (first.moved_within, first.vanished, second.moved) == (1, 2, 0)
 
 
+@pytest.mark.parametrize("nearer", ["a", "b"])
+def test_of_two_pages_that_share_parts_of_it_the_one_that_shares_more_is_the_match(site: Site, nearer: str) -> None:
+    """Neither of which has taken it in, nor resembles it by half."""
+    lost = words("lost").split()
+    site.add("https://a.example/lost", " ".join(lost), "1", at=DAY)
+    for name in "ab":
+        part = " ".join(lost[:150] if name == nearer else lost[200:])
+        site.add(f"https://a.example/new/{name}", f"{part} {words(name, 200)}", "2", at=2 * DAY)
+    found = site.lost()["https://a.example/lost"]
+    assert (found.match, 0.2 < found.resemblance < 0.5) == (f"https://a.example/new/{nearer}", True)
+    assert 0.05 < found.margin < 0.3
+
+
 @pytest.mark.parametrize("left", [0, 60])
 def test_of_many_namesakes_the_one_in_its_place_is_the_match(site: Site, left: int) -> None:
     """Written anew for another version, as some of a hundred packages are; others may be ``left`` where they were."""

@@ -51,3 +51,17 @@ def test_what_a_page_took_over_from_another_is_none_of_a_passage_of_that(site: S
     found = site.lost()
     assert found["https://a.example/other"].match == "https://a.example/page"
     assert found["https://a.example/lost"].match is None
+
+
+@pytest.mark.parametrize(("shared", "match"), [(200, "https://a.example/new"), (250, None)])
+def test_a_new_page_goes_back_to_an_earlier_one_that_it_resembles_by_half(
+    site: Site, shared: int, match: str | None
+) -> None:
+    """Less than half of another page in it, and more than of the lost one, does not make it that page."""
+    lost, other = words("lost"), words("other")
+    site.add("https://a.example/lost", lost, "1", at=DAY)
+    for sweep in (1, 2):
+        site.add("https://a.example/other", other, f"{sweep}", at=sweep * DAY)
+    parts = [*lost.split()[:60], *other.split()[:shared], *words("new", 80).split()]
+    site.add("https://a.example/new", " ".join(parts), "2", at=2 * DAY)
+    assert site.lost()["https://a.example/lost"].match == match

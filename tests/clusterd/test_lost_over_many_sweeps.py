@@ -163,6 +163,19 @@ def test_a_sweep_of_other_hosts_lies_where_it_began_among_those_of_a_server_that
     assert (found.match, found.from_sweep) == ("http://new.example/page", "spring")
 
 
+def test_what_other_hosts_show_only_after_the_sweep_asked_for_is_no_match_of_a_server_that_is_gone() -> None:
+    """Of hosts that the sweep saw; of others nobody knows since when it is there."""
+    site = Site()
+    for name in ("page", "other"):
+        site.add(f"http://gone.example/{name}", words(name), "1", at=DAY)
+    for sweep in (2, 3):
+        site.add("http://new.example/home", words("home"), f"{sweep}", at=sweep * DAY)
+    site.add("http://new.example/page", words("page"), "3", at=3 * DAY)
+    site.add("http://blog.example/other", words("other"), "3", at=3 * DAY)
+    matches = [[one.match for one in site.lost(host="gone.example", to_sweep=sweep).values()] for sweep in "23"]
+    assert matches == [["http://blog.example/other", None], ["http://blog.example/other", "http://new.example/page"]]
+
+
 def test_what_is_superseded_is_found_among_many_short_and_long_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of a page of a dozen words, which has fewer values than are looked at."""
     monkeypatch.setattr(elsewhere, "PORTION", 7)

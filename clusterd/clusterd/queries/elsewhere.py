@@ -15,7 +15,7 @@ Where one sweep is asked for, as of `find-lost`, only those of that are held; wh
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -96,8 +96,8 @@ class Elsewhere:
     #: is asked for, and of every sweep once another is.
     _superseded: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     _of_every_sweep: bool = False
-    #: Sweep → when it began.
-    _began: dict[str, int] | None = None
+    #: A sweep that is asked for of a host that is gone → when it began, and the hosts that it saw.
+    _began: dict[str, tuple[int, set[str]]] = field(default_factory=dict)
     #: Sweep → what is superseded of it.
     _past: dict[str, Past] = field(default_factory=dict)
 
@@ -114,8 +114,9 @@ class Elsewhere:
         others = [[url for url in dict.fromkeys(urls) if host_of(url) != home.host] for urls in alike]
         asked = list(dict.fromkeys(url for urls in others for url in urls))
         known = dict(zip(asked, self.index.versions_of(asked), strict=True)) if asked else {}
+        there = set() if home.pages[target] else self._began[target][1]
         seen = [
-            [one for url in urls if (one := _as_seen(known[url], gone, home, target)) is not None]
+            [one for url in urls if (one := _as_seen(known[url], gone, home, target, there)) is not None]
             for urls, gone in zip(others, several, strict=True)
         ]
         read = list({(one.url, one.fetched_at): None for versions in seen for one in versions})
@@ -184,13 +185,15 @@ class Elsewhere:
 
     def began(self, sweep: str) -> int | None:
         """Return when a sweep of any host began, in milliseconds; None where no host has been seen in it."""
-        if self._began is None:
-            self._began = {}
+        if sweep not in self._began:
+            began, hosts = LATEST, set[str]()
             for version in self.index.pages():
-                if version.status < FAILED:
-                    label = sweep_of(version)
-                    self._began[label] = min(version.fetched_at, self._began.get(label, LATEST))
-        return self._began.get(sweep)
+                if version.status < FAILED and sweep_of(version) == sweep:
+                    began = min(version.fetched_at, began)
+                    hosts.add(host_of(version.url))
+            self._began[sweep] = began, hosts
+        began, hosts = self._began[sweep]
+        return began if hosts else None
 
     def _past_of(self, sweep: str) -> Past | None:
         """Return the superseded versions of a sweep; None where it has none."""
@@ -236,11 +239,11 @@ def _smallest(sketch: StreamSketch) -> Values:
     return np.frombuffer(sketch.values, "<u8", min(SMALLEST, len(sketch.values) // 8))
 
 
-def _as_seen(known: Sequence[Version], gone: Gone, home: Timeline, target: str) -> Version | None:
+def _as_seen(known: Sequence[Version], gone: Gone, home: Timeline, target: str, there: Set[str]) -> Version | None:
     """Return of a page that was first seen after a lost one what the later sweep saw of it; None where it did not.
 
-    Where its host has no sweeps of ours: as it is now. After: by sweeps of ours, which may be brought in in any
-    order, else by time.
+    Where it is in no sweep of ours: as it is now, unless the later sweep saw its host without it (``there``: the hosts
+    of one that ours has nothing in). After: by sweeps of ours, which may be brought in in any order, else by time.
     """
     order = {sweep: place for place, sweep in enumerate(home.sweeps)}
     shared = [order[sweep_of(version)] for version in known if sweep_of(version) in order]
@@ -248,5 +251,5 @@ def _as_seen(known: Sequence[Version], gone: Gone, home: Timeline, target: str) 
     if min(shared, default=len(order)) <= order[gone.start] or min(others, default=LATEST) <= gone.last.fetched_at:
         return None
     if not shared:
-        return known[-1] if known else None
+        return known[-1] if known and host_of(known[-1].url) not in there else None
     return next((v for v in reversed(known) if sweep_of(v) == target and v.status < FAILED), None)

@@ -78,7 +78,7 @@ def test_of_holders_of_the_whole_text_the_one_that_carries_least_besides_comes_f
     """Estimates of two whole copies differ behind the sixth place, which nobody is shown."""
     index, asked = MemoryIndex(), documents.of_text("alpha beta", TEXT)
     hits = [Hit("http://a.example/", 0.07, 1.0, 0.07, None), Hit("http://b.example/", 0.08, 1.0 - 1e-9, 0.08, None)]
-    monkeypatch.setattr(index, "similar", lambda *_, **__: hits)
+    monkeypatch.setattr(index, "similar", lambda query, profile, *_: hits if profile == TEXT.code else [])
     assert [one.host for one in queries.holders(index, asked, TEXT)] == ["b.example", "a.example"]
 
 
@@ -133,6 +133,22 @@ def test_the_equal_page_is_the_first_of_many_alike(index: Index) -> None:
     for n in (3, 100, 250):
         hits = queries.similar(index, documents.of_text(copies[f"https://h{n}.example/"], TEXT), TEXT, 3)
         assert (hits[0].url, hits[0].resemblance) == (f"https://h{n}.example/", 1.0)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7])
+def test_of_many_copies_no_more_are_named_than_asked_for(index: Index, limit: int) -> None:
+    """Whether the page itself is among the first of them or not; of two profiles the best of both."""
+    text = " ".join(words("page", 60))
+    copies = [f"http://b.example/{n}" for n in range(5)]
+    fill(index, dict.fromkeys(copies, text), SHORT)
+    for place in (0, 4):
+        asked = queries.document(copies[place], index, TEXT)
+        others = [url for url in copies if url != copies[place]]
+        assert [hit.url for hit in queries.similar(index, asked, TEXT, limit)] == others[:limit]
+    edited = [f"http://a.example/{n}" for n in range(5)]
+    fill(index, dict.fromkeys(edited, text.replace("page0 ", "another ")), TEXT)
+    found = queries.similar(index, queries.document(f"text:{text}", index, TEXT), TEXT, limit)
+    assert [hit.url for hit in found] == [*copies, *edited][:limit]
 
 
 def test_a_page_of_another_profile_that_a_key_proposes_by_chance_is_no_answer(index: Index) -> None:

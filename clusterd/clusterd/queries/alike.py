@@ -73,13 +73,11 @@ def similar(
     if own is not None or asked.text is None:
         hits = index.similar(asked.sketch, (own or profile).code, limit + 1, stream, look)
         return [hit for hit in hits if hit.url != asked.url][:limit]
-    best: dict[str, Hit] = {}
+    hits = []
     for one in PROFILES.values():
         sketch = asked.sketch if one is profile else sketch_text(asked.text, one)
-        for hit in index.similar(sketch, one.code, limit, stream, look):
-            if hit.url not in best or hit.resemblance > best[hit.url].resemblance:
-                best[hit.url] = hit
-    return sorted(best.values(), key=lambda hit: hit.rank)[:limit]
+        hits += index.similar(sketch, one.code, limit, stream, look)
+    return sorted(hits, key=lambda hit: hit.rank)[:limit]
 
 
 def holders(

@@ -7,8 +7,8 @@ values of the superseded versions (`Past`) – so that what is told of two sweep
 Cost: `Index.listed` for each lost text, for many at a time. Superseded versions are listed once for a question, by a
 pass over the pages of all hosts (read are those of several texts), and their sketches read once a sweep; neither where
 the store has none. A host's last sweep may have some, too: other hosts may have been seen since.
-Memory: some 200 bytes for each of them that says something else than its URL does now, 256 more in the sweep in use,
-and in others where these have `HELD` of them together: each host asks for the same sweeps as the one before.
+Memory: some 200 bytes for each of them that says something else than its URL does now, 256 more in the sweep in use and
+in those used before, up to `HELD` of them: each host asks for the same sweeps as the one before.
 Where one sweep is asked for, as of `find-lost`, only those of that are held; who asks for another has them listed anew.
 """
 

@@ -13,6 +13,11 @@ def test_cells() -> None:
     assert [cell(value) for value in (None, 0.5, True, ["a", "b", "c", "d", "e"], "x\x1b[31m")] == [
         "-", "0.500", "yes", "a b c … 2 more", "x\ufffd[31m",
     ]  # fmt: skip
+    assert [cell(value) for value in (["a", "b", "c"], [], {"near": 2, "share": 0.5})] == [
+        "a b c",
+        "",
+        "near 2, share 0.500",
+    ]
 
 
 def test_numbers_are_rounded_and_letters_kept() -> None:

@@ -47,3 +47,14 @@ def test_every_phrase_of_a_book_is_found_in_it() -> None:
     book = [f"w{n}" for n in range(1000)]
     phrases = [" ".join(book[at : at + TEXT.w]) for at in range(len(book) - TEXT.w + 1)]
     assert found_in([*phrases, " ".join(book)], 0.9, True) == [(n, len(phrases)) for n in range(len(phrases))]
+
+
+@pytest.mark.parametrize("length", [150, 3000])
+def test_notices_of_common_shingles_are_found_in_documents_that_hold_much_else(length: int) -> None:
+    """All that a notice is made of is too common to be looked up; of what holds it that is little."""
+    notice = [f"t{n}" for n in range(60)]
+    notices = [" ".join([*notice, f"signed{n}"]) for n in range(2 * COMMON)]
+    holders = [" ".join([*notice, *(f"rest{n}x{m}" for m in range(length))]) for n in range(3)]
+    among = [(a, b) for b in range(len(notices)) for a in range(b)]
+    held = [(a, len(notices) + b) for a in range(len(notices)) for b in range(len(holders))]
+    assert found_in([*notices, *holders], 0.9, True) == sorted([*among, *held])

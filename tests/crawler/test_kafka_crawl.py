@@ -28,7 +28,7 @@ from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.verdict import Verdict, encode_verdict
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from tests.conftest import needs_kafka
 from tests.crawler.crawling import REST, crawl, sid_rule
@@ -149,6 +149,32 @@ def test_news_of_before_and_of_now(kafka_bootstrap: str, own: str) -> None:
         publish(4)
         produce(kafka_bootstrap, own + topics.VERDICTS, b"k", encode_verdict(verdict))
         wait_until(lambda: [found.version for found in rules] == [3, 4] and len(verdicts) == 1)
+    finally:
+        subscriber.close(5)
+
+
+def test_rules_of_a_topic_that_is_made_anew_are_heard_from_its_beginning(kafka_bootstrap: str, own: str) -> None:
+    """Among them may be that the rules in use are withdrawn."""
+    kafka_topics.ensure(kafka_bootstrap, own)
+    rules: list[RuleSet] = []
+
+    def publish(*versions: int) -> None:
+        for version in versions:
+            raw = json.dumps(rule_set_to_json(RuleSet("a.test", version, ()))).encode()
+            produce(kafka_bootstrap, own + topics.RULES, b"a.test", raw)
+
+    publish(1, 2, 3)
+    subscriber = Subscriber(lambda: KafkaFeed(kafka_bootstrap, own), rules.append, lambda _: None, "c")
+    try:
+        subscriber.meet("a.test")
+        wait_until(lambda: rules)
+        admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+        admin.delete_topics([own + topics.RULES])
+        wait_until(lambda: own + topics.RULES not in admin.list_topics())
+        admin.close()
+        kafka_topics.ensure(kafka_bootstrap, own)
+        publish(4)
+        wait_until(lambda: rules[-1].version == 4)
     finally:
         subscriber.close(5)
 

@@ -202,12 +202,6 @@ def deleted_unread(consumer: Any, partition: Any, expected: int, first: int, tim
     return max(0, min(int(oldest), first) - expected)
 
 
-def topic_id(client: Any, topic: str) -> str:
-    """Return the topic's id as the client's latest metadata have it; nothing where they do not (before Kafka 2.8)."""
-    found = client._client.cluster.topic_id(topic)
-    return found.hex[:12] if found else ""
-
-
 def reason(error: Exception, right: str) -> str:
     """Return what is wrong with Kafka where a ``right`` on topics was needed, and what would be right where known."""
     if needed := lacking(error, right):

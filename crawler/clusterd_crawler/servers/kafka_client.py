@@ -18,6 +18,8 @@ from clusterd_crawler.servers.kafka_lines import quieten
 
 #: Milliseconds until a client gives up on its first contact.
 BOOTSTRAP_MS: Final = 5_000
+#: Milliseconds after which a reader asks for its topics: one made anew between two fetches answers without an error.
+METADATA_AGE: Final = 15_000
 #: Most characters that are told of what an error of the client says.
 LONGEST: Final = 300
 
@@ -99,6 +101,12 @@ def opened(made: Any, **options: Any) -> Any:
         for left in connections:
             left.close()
         raise
+
+
+def topic_id(client: Any, topic: str) -> str:
+    """Return the topic's id as the client's latest metadata have it; nothing where they do not (before Kafka 2.8)."""
+    found = client._client.cluster.topic_id(topic)
+    return found.hex[:12] if found else ""
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from clusterd_crawler import topics
-from clusterd_crawler.servers.kafka_client import METADATA_AGE, opened, topic_id
+from clusterd_crawler.servers.kafka_client import opened, topic_id
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import KafkaError  # type: ignore[import-untyped]
 
@@ -181,7 +181,6 @@ class KafkaTransport:
                 auto_offset_reset="earliest",  # also where the store's position lies before the oldest kept record
                 **self._membership.settings(),
                 fetch_max_wait_ms=FETCH_WAIT,
-                metadata_max_age_ms=METADATA_AGE,
             )
             try:
                 self._membership.follow(consumer)

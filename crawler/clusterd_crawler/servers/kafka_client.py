@@ -18,7 +18,8 @@ from clusterd_crawler.servers.kafka_lines import quieten
 
 #: Milliseconds until a client gives up on its first contact.
 BOOTSTRAP_MS: Final = 5_000
-#: Milliseconds after which a reader asks for its topics: one made anew between two fetches answers without an error.
+#: Milliseconds after which a client asks for its topics: one made anew between two fetches answers without an error,
+#: and of partitions that were added nobody else tells.
 METADATA_AGE: Final = 15_000
 #: Most characters that are told of what an error of the client says.
 LONGEST: Final = 300

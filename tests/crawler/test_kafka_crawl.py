@@ -28,7 +28,8 @@ from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.verdict import Verdict, encode_verdict
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition, codec
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from tests.conftest import needs_kafka
 from tests.crawler.crawling import REST, crawl, sid_rule
@@ -177,6 +178,29 @@ def test_rules_of_a_topic_that_is_made_anew_are_heard_from_its_beginning(kafka_b
         wait_until(lambda: rules[-1].version == 4)
     finally:
         subscriber.close(5)
+
+
+def test_rules_that_cannot_be_decompressed_are_spoken_of_once(
+    kafka_bootstrap: str, own: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka_topics.ensure(kafka_bootstrap, own)
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, own + topics.RULES, {"compression.type": "gzip"})])
+    admin.close()
+    produce(kafka_bootstrap, own + topics.RULES, b"a.test", b"{}")
+    monkeypatch.setattr(codec, "has_gzip", lambda: False)
+    feeds: list[KafkaFeed] = []
+
+    def connect() -> KafkaFeed:
+        feeds.append(KafkaFeed(kafka_bootstrap, own))
+        return feeds[-1]
+
+    subscriber = Subscriber(connect, lambda _: None, lambda _: None, "c")
+    try:
+        wait_until(lambda: len(feeds) > 2)
+    finally:
+        subscriber.close(5)
+    assert caplog.text.count("compressed in a way unknown here") == 1
 
 
 def test_a_feed_that_cannot_be_begun_leaves_no_client_behind(kafka_bootstrap: str, own: str) -> None:

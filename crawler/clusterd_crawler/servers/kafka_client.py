@@ -112,7 +112,7 @@ def topic_id(client: Any, topic: str) -> str:
 
 @contextmanager
 def translated(right: str = "Read") -> Iterator[None]:
-    """Let the client's errors leave as `Unreachable`, as `Forbidden` where our user needs a ``right`` on a topic."""
+    """Let the client's errors leave as `Unreachable`, as `Forbidden` where we lack something (`lacking`)."""
     try:
         yield
     except (client_library().errors.KafkaError, OSError) as error:
@@ -122,8 +122,10 @@ def translated(right: str = "Read") -> Iterator[None]:
 
 
 def lacking(error: Exception, right: str) -> str:
-    """Return which right our user lacks where the authorizer refused what needs a ``right`` on topics, else ""."""
+    """Return what we lack: the right, where the authorizer refused what needs one on topics, or a library; else ""."""
     errors = client_library().errors
+    if isinstance(error, errors.UnsupportedCodecError):
+        return f"sends what is compressed in a way unknown here ({error}): install that library and start again"
     if isinstance(error, errors.GroupAuthorizationFailedError):
         right, kind = "Read", "group"
     elif isinstance(error, errors.TopicAuthorizationFailedError):

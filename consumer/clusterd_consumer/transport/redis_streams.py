@@ -105,8 +105,7 @@ class RedisStreamTransport:
             except redis.ResponseError as error:
                 if "NOGROUP" not in str(error):
                     raise
-                self._joined = False  # the store was emptied under us
-                self._join()
+                self._joined = False  # the store was emptied under us: the next poll joins anew
                 return []
 
     def publish(self, topic: str, key: bytes, value: bytes) -> None:
@@ -279,11 +278,10 @@ class RedisStreamTransport:
         answer = self._client.xreadgroup(self._group, self._name, {self._stream: ">"}, count=max_records, block=block)
         return [record for _, entries in answer or () for record in self._received(entries, again=False)]
 
-    def _received(self, entries: Sequence[tuple[bytes, dict[bytes, bytes] | None]], again: bool) -> list[Record]:
+    def _received(self, entries: Sequence[tuple[bytes, dict[bytes, bytes]]], again: bool) -> list[Record]:
         records = []
-        for offset, stored in entries:
+        for offset, fields in entries:
             self._delivered.append(offset)
-            fields = stored or {}
             records.append(
                 Record(
                     partition=self._stream,

@@ -5,16 +5,18 @@ from __future__ import annotations
 import gc
 import json
 import signal
+import socket
 import struct
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clusterd_consumer.transport import kafka_topics
+from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_crawler import fetches, topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.fetches import Fetch
@@ -272,6 +274,29 @@ def test_a_message_that_is_too_large_is_dropped_alone(kafka_bootstrap: str, own:
     out.close(10)
     assert (out.counts.dropped, len(list(tmp_path.glob("*.spool")))) == (1, 0)
     assert arrived(kafka_bootstrap, topic) == [b"a", b"b"]
+
+
+def test_a_broker_that_sends_its_clients_elsewhere_is_told(tmp_path: Path) -> None:
+    """The first mistake that is made with brokers in containers: the daemon and the crawl spoke of missing topics."""
+    needs_kafka()
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere, socket.socket() as probing:
+        named = f"127.0.0.1:{elsewhere.getsockname()[1]}"
+        broker = KafkaBroker(tmp_path / "kafka", f"\nadvertised.listeners=PLAINTEXT://{named}\n")
+        broker.start()
+        wait_until(lambda: not probing.connect_ex(("127.0.0.1", broker.port)))
+    asked: list[Callable[[], object]] = [
+        lambda: KafkaTransport(broker.bootstrap).poll(1, 0.1),
+        lambda: KafkaLog(broker.bootstrap, topics.SKETCHES),
+        lambda: KafkaFeed(broker.bootstrap, ""),
+    ]
+    try:
+        for ask in asked:
+            with pytest.raises(
+                Unreachable, match=rf"sends its clients to {named}: .*refused: its advertised.listeners"
+            ):
+                ask()
+    finally:
+        broker.kill()
 
 
 def test_a_topic_that_nobody_has_made_is_named(kafka_bootstrap: str, own: str) -> None:

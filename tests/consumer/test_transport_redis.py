@@ -98,6 +98,31 @@ def test_a_guest_founds_no_group_beside_another(client: redis.Redis, prefix: str
     assert host.backlog() == 0
 
 
+def test_of_several_groups_a_guest_is_of_the_one_that_has_come_furthest(
+    client: redis.Redis, prefix: str, stream: str
+) -> None:
+    """What a former group has not read is nobody's any more; a daemon of a group to come has all before it."""
+    former, host = member(client, prefix, "a former name"), member(client, prefix, "the name now")
+    for one in (former, host):
+        one.poll(1, 0.01)
+    publish(host, 400)
+    work_off(former, 200)
+    work_off(host, 400)
+    publish(host, 10)
+    guest = RedisStreamTransport(client, prefix=prefix, guest=True)
+    counted = [one.backlog() for one in (former, host, guest, member(client, prefix, "a name to come"))]
+    assert counted == [210, 10, 10, client.xlen(stream)]
+
+
+def test_what_is_unread_is_counted_where_redis_does_not_tell(client: redis.Redis, prefix: str, stream: str) -> None:
+    worker = member(client, prefix)
+    publish(worker, 10)
+    worker.commit({stream: worker.poll(3, 0.1)[-1].next})
+    client.xdel(stream, client.xrange(stream)[5][0])
+    assert client.xinfo_groups(stream)[0]["lag"] is None
+    assert worker.backlog() == 6
+
+
 def test_a_guest_founds_the_first_group(client: redis.Redis, prefix: str, stream: str) -> None:
     guest = RedisStreamTransport(client, prefix=prefix, group="g", guest=True)
     publish(guest, 10)

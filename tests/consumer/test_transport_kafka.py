@@ -9,7 +9,7 @@ import weakref
 from contextlib import suppress
 
 import pytest
-from clusterd_consumer.transport import kafka, kafka_group
+from clusterd_consumer.transport import kafka, kafka_group, kafka_publishing
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
@@ -156,6 +156,17 @@ def test_a_silent_broker_is_told_and_not_asked_without_a_pause(
         values += [record.value for record in drain(member, 1)]
     assert values in ([b"after"], [b"before", b"after"])
     member.close()
+
+
+def test_what_is_on_its_way_is_bounded(kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client keeps in memory whatever it is given, as long as a broker is silent."""
+    monkeypatch.setattr(kafka_publishing, "IN_FLIGHT", 5)
+    member = transport(kafka_bootstrap, prefix.rstrip(":"))
+    longest = 0
+    for n in range(30):
+        member.publish(topics.ALERTS, b"k", b"%d" % n)
+        longest = max(longest, len(member._publishing._unacknowledged))
+    assert longest == 5
 
 
 def test_what_cannot_be_decompressed_is_said_each_time_and_read_when_it_can(

@@ -12,11 +12,12 @@ import pytest
 from clusterd_consumer.transport import kafka, kafka_group, kafka_publishing
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_crawler import topics
-from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.errors import Forbidden, Unreachable
 from clusterd_crawler.servers import kafka_client
 from kafka import KafkaAdminClient, codec
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
+    CorruptRecordError,
     KafkaConnectionError,
     MetadataEmptyBrokerList,
     TopicAuthorizationFailedError,
@@ -219,6 +220,8 @@ def test_a_damaged_record_is_said_and_keeps_nothing_else_back(own_broker: KafkaB
     wait_until(look)
     assert "g-sketches" in told[0]
     assert all("damaged records" in one and "kafka-delete-records.sh" in one for one in told)
+    with pytest.raises(Forbidden, match="damaged records"), kafka_client.translated():
+        raise CorruptRecordError("at offset 7")  # in a crawl, which speaks of no outages, and of this
 
 
 def test_what_the_client_leaves_open_is_collected_when_kafka_does_not_answer() -> None:

@@ -218,11 +218,6 @@ def reason(error: Exception, right: str) -> str:
     """Return what is wrong with Kafka where a ``right`` on topics was needed, and what would be right where known."""
     if needed := lacking(error, right):
         return needed
-    if isinstance(error, CorruptRecordError):
-        return (
-            f"has damaged records ({error}): let another replica lead that partition, or delete the records up to "
-            "behind them (kafka-delete-records.sh)"
-        )
     if isinstance(error, InvalidSessionTimeoutError):
         return (
             "refuses a member of this CLUSTERD_SESSION_TIMEOUT: it takes group.min.session.timeout.ms (usually 6 s) to "

@@ -122,10 +122,15 @@ def translated(right: str = "Read") -> Iterator[None]:
 
 
 def lacking(error: Exception, right: str) -> str:
-    """Return what we lack: the right, where the authorizer refused what needs one on topics, or a library; else ""."""
+    """Return what we lack: a ``right`` on topics, a library, records that are whole; "" where it is none of these."""
     errors = client_library().errors
     if isinstance(error, errors.UnsupportedCodecError):
         return f"sends what is compressed in a way unknown here ({error}): install that library and start again"
+    if isinstance(error, errors.CorruptRecordError):
+        return (
+            f"has damaged records ({error}): let another replica lead that partition, or delete the records up to "
+            "behind them (kafka-delete-records.sh)"
+        )
     if isinstance(error, errors.GroupAuthorizationFailedError):
         right, kind = "Read", "group"
     elif isinstance(error, errors.TopicAuthorizationFailedError):

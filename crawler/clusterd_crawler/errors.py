@@ -33,7 +33,7 @@ class Unreachable(ClusterdError):
 
 
 class Forbidden(Unreachable):
-    """Kafka or Redis answers, and does not let our user do what we ask: waiting alone does not help."""
+    """Kafka or Redis answers, and does not let our user do what we ask, or we cannot read it: waiting does not help."""
 
 
 class NotFound(ClusterdError):

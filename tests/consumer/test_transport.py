@@ -105,6 +105,13 @@ def test_all_that_is_published_arrives_in_order_of_its_key(world: World) -> None
         assert of_key == sorted(of_key)
 
 
+def test_what_was_published_before_closing_arrives(world: World) -> None:
+    sending = world.member()
+    sending.publish(topics.SKETCHES, b"k", b"1")
+    sending.close()
+    assert values(read([world.member()], 1)) == [1]
+
+
 def test_records_carry_where_to_go_on(world: World) -> None:
     member = world.member()
     publish(member, 20)

@@ -9,12 +9,15 @@ import weakref
 from contextlib import suppress
 
 import pytest
-from clusterd_consumer.transport import kafka, kafka_group
+from clusterd_consumer.transport import kafka, kafka_group, kafka_publishing
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_crawler import topics
-from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.errors import Forbidden, Unreachable
 from clusterd_crawler.servers import kafka_client
+from kafka import KafkaAdminClient, codec
+from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
+    CorruptRecordError,
     KafkaConnectionError,
     MetadataEmptyBrokerList,
     TopicAuthorizationFailedError,
@@ -23,9 +26,11 @@ from kafka.errors import (
 
 from tests.conftest import needs_kafka
 from tests.consumer.kafka_members import drain, transport
+from tests.consumer.worker_bench import PATIENT
 from tests.services import kafka_broker
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.redis_server import free_port
+from tests.services.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("closed_at_last")]
 #: kafka-python 3.0.12 forgets to close the sockets of attempts to reconnect that were refused.
@@ -152,6 +157,71 @@ def test_a_silent_broker_is_told_and_not_asked_without_a_pause(
         values += [record.value for record in drain(member, 1)]
     assert values in ([b"after"], [b"before", b"after"])
     member.close()
+
+
+def test_what_is_on_its_way_is_bounded(kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client keeps in memory whatever it is given, as long as a broker is silent."""
+    monkeypatch.setattr(kafka_publishing, "IN_FLIGHT", 5)
+    member = transport(kafka_bootstrap, prefix.rstrip(":"))
+    longest = 0
+    for n in range(30):
+        member.publish(topics.ALERTS, b"k", b"%d" % n)
+        longest = max(longest, len(member._publishing._unacknowledged))
+    assert longest == 5
+
+
+def test_what_cannot_be_decompressed_is_said_each_time_and_read_when_it_can(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the broker compresses anew (compression.type), and the library for that is not installed."""
+    name = prefix.rstrip(":")
+    member = transport(kafka_bootstrap, name, session_timeout=PATIENT)
+    member.flush(10)
+    member.poll(1, 0.1)
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    topic = ConfigResource(ConfigResourceType.TOPIC, f"{name}-{topics.SKETCHES}", {"compression.type": "gzip"})
+    admin.alter_configs([topic])
+    admin.close()
+    with monkeypatch.context() as lacking:
+        lacking.setattr(codec, "has_gzip", lambda: False)
+        for n in range(20):
+            member.publish(topics.SKETCHES, b"k", b"%d" % n)
+        member.flush(10)
+        for _ in range(3):
+            with pytest.raises(Unreachable, match=r"compressed in a way unknown here .* install that library"):
+                drain(member, 1)
+    assert [record.value for record in drain(member, 20)] == [b"%d" % n for n in range(20)]
+
+
+@pytest.mark.slow
+def test_a_damaged_record_is_said_and_keeps_nothing_else_back(own_broker: KafkaBroker) -> None:
+    """As after a fault of the broker's disk."""
+    own_broker.start()
+    member = transport(own_broker.bootstrap, "g")
+    for n in range(40):
+        member.publish(topics.SKETCHES, b"%d" % n, b"message %02d" % n)
+    member.flush(10)
+    member.close()
+    own_broker.end()
+    (damaged,) = (log for log in own_broker.folder.glob("log/g-sketches-*/*.log") if b"message 07" in log.read_bytes())
+    damaged.write_bytes(damaged.read_bytes().replace(b"message 07", b"massage 07"))
+    own_broker.start()
+    member = transport(own_broker.bootstrap, "g", session_timeout=PATIENT)
+    read: set[bytes] = set()
+    told: list[str] = []
+
+    def look() -> bool:
+        try:
+            read.update(record.value for record in member.poll(100, 0.2))
+        except Unreachable as error:
+            told.append(str(error))
+        return len(told) > 2 and len(read) > 10
+
+    wait_until(look)
+    assert "g-sketches" in told[0]
+    assert all("damaged records" in one and "kafka-delete-records.sh" in one for one in told)
+    with pytest.raises(Forbidden, match="damaged records"), kafka_client.translated():
+        raise CorruptRecordError("at offset 7")  # in a crawl, which speaks of no outages, and of this
 
 
 def test_what_the_client_leaves_open_is_collected_when_kafka_does_not_answer() -> None:

@@ -41,6 +41,28 @@ def apart(code: str, bootstrap: str, group: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
+def test_lag_tools_see_how_far_a_member_comes(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.rstrip(":")
+    member = transport(kafka_bootstrap, name)
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+
+    def work_on(count: int) -> None:
+        for n in range(count):
+            member.publish(topics.SKETCHES, b"%d" % n, b"v")
+        member.flush(10)
+        drain(member, count)
+
+    def committed() -> int:
+        return sum(place.offset for place in admin.list_group_offsets(name)[name].values())
+
+    work_on(20)
+    wait_until(lambda: member.poll(1, 0.1) or committed() == 20)
+    work_on(5)
+    member.close()
+    assert committed() == 25
+    admin.close()
+
+
 def test_a_consumer_that_was_killed_is_replaced(kafka_bootstrap: str, prefix: str) -> None:
     name = prefix.rstrip(":")
     publisher = transport(kafka_bootstrap, name)

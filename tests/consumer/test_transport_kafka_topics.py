@@ -172,6 +172,24 @@ def test_a_topic_that_is_made_anew_under_its_reader_is_read_from_its_beginning(
     member.close()
 
 
+@pytest.mark.slow
+def test_partitions_that_are_added_are_read_and_counted(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.rstrip(":")
+    member = transport(kafka_bootstrap, name)
+    member.publish(topics.SKETCHES, b"k", b"first")
+    member.flush(10)
+    assert member.backlog() == len(drain(member, 1)) == 1
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.create_partitions({f"{name}-{topics.SKETCHES}": 12})
+    admin.close()
+    wider = transport(kafka_bootstrap, name)  # who sends from now on knows them all
+    for n in range(100):
+        wider.publish(topics.SKETCHES, b"%d" % n, b"%d" % n)
+    wider.flush(10)
+    wait_until(lambda: member.backlog() == 101)
+    assert len({record.partition for record in drain(member, 100)}) == 12
+
+
 def test_topics_that_are_deleted_under_their_reader_are_made_anew(
     kafka_bootstrap: str, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,6 +16,7 @@ from clusterd_consumer.embedded import embedded
 from clusterd_consumer.insisting import Insisting
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.transport import redis_streams
+from clusterd_consumer.transport.contract import Record
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
@@ -45,14 +46,15 @@ def publish(transport: RedisStreamTransport, count: int) -> None:
     transport.flush(5)
 
 
-def work_off(transport: RedisStreamTransport, count: int) -> None:
-    done = 0
+def work_off(transport: RedisStreamTransport, count: int) -> list[Record]:
+    done: list[Record] = []
     deadline = time.monotonic() + 20
-    while done < count:
+    while len(done) < count:
         assert time.monotonic() < deadline
         records = transport.poll(200, 0.1)
         transport.commit({record.partition: record.next for record in records})
-        done += len(records)
+        done += records
+    return done
 
 
 def test_what_everybody_has_read_is_trimmed(
@@ -94,6 +96,31 @@ def test_a_guest_founds_no_group_beside_another(client: redis.Redis, prefix: str
     guest.trim()
     assert client.xlen(stream) < 200
     assert host.backlog() == 0
+
+
+def test_of_several_groups_a_guest_is_of_the_one_that_has_come_furthest(
+    client: redis.Redis, prefix: str, stream: str
+) -> None:
+    """What a former group has not read is nobody's any more; a daemon of a group to come has all before it."""
+    former, host = member(client, prefix, "a former name"), member(client, prefix, "the name now")
+    for one in (former, host):
+        one.poll(1, 0.01)
+    publish(host, 400)
+    work_off(former, 200)
+    work_off(host, 400)
+    publish(host, 10)
+    guest = RedisStreamTransport(client, prefix=prefix, guest=True)
+    counted = [one.backlog() for one in (former, host, guest, member(client, prefix, "a name to come"))]
+    assert counted == [210, 10, 10, client.xlen(stream)]
+
+
+def test_what_is_unread_is_counted_where_redis_does_not_tell(client: redis.Redis, prefix: str, stream: str) -> None:
+    worker = member(client, prefix)
+    publish(worker, 10)
+    worker.commit({stream: worker.poll(3, 0.1)[-1].next})
+    client.xdel(stream, client.xrange(stream)[5][0])
+    assert client.xinfo_groups(stream)[0]["lag"] is None
+    assert worker.backlog() == 6
 
 
 def test_a_guest_founds_the_first_group(client: redis.Redis, prefix: str, stream: str) -> None:
@@ -198,7 +225,9 @@ def test_pages_of_a_killed_consumer_are_claimed(redis_url: str, client: redis.Re
         assert doomed.stdout.readline() == "50\n"
         doomed.kill()
     assert worker.backlog() == 50
-    work_off(worker, 50)
+    publish(worker, 10)
+    done = work_off(worker, 60)
+    assert sum(record.again for record in done) == 50
     assert worker.backlog() == 0
 
 
@@ -232,6 +261,21 @@ def test_a_consumer_leaves_the_group_unless_pages_are_pending_at_it(
     hasty.close()
     (left,) = client.xinfo_consumers(stream, "g")
     assert left["pending"] == 5
+
+
+def test_who_leaves_forgets_who_is_long_gone_and_nobody_else(
+    client: redis.Redis, prefix: str, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one that lives is given at that moment would be lost with its place in the group."""
+    monkeypatch.setattr(redis_streams, "FORGET_AFTER", 1000)
+    gone, living, leaving = (member(client, prefix) for _ in range(3))
+    for one in (gone, leaving, living):
+        publish(one, 1)
+        work_off(one, 1)
+        if one is gone:
+            wait_until(lambda: client.xinfo_consumers(stream, "g")[0]["idle"] > 1000)
+    leaving.close()
+    assert [one["name"].decode() for one in client.xinfo_consumers(stream, "g")] == [living._name]
 
 
 def test_a_store_that_was_emptied_is_joined_anew(client: redis.Redis, prefix: str, stream: str) -> None:

@@ -18,7 +18,7 @@ from clusterd_consumer.insisting import Insisting, StopFlag
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.worker import Batch, Worker
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.message import Failure, SkipReport, encode
+from clusterd_crawler.message import Failure, File, Redirect, SkipReport, encode
 
 from tests.consumer.worker_bench import Bench, page, work_until
 
@@ -33,13 +33,14 @@ def test_every_page_is_applied_and_handed_on(any_bench: Bench) -> None:
     worker.leave()
 
 
-def test_skips_and_failures_are_handed_on_with_their_batch(bench: Bench) -> None:
+def test_what_is_no_page_is_handed_on_with_its_batch(bench: Bench) -> None:
     skip = SkipReport("http://h/a?s=1", "r1", "key", "http://h/a", 5)
     failure = Failure("http://h/b", 6, 404, "not found")
-    bench.publish(encode(skip), encode(page(1)), encode(failure))
+    redirect, file = Redirect("http://h/c", 7, "http://h/d"), File("http://h/e", 8, 9)
+    bench.publish(*map(encode, (skip, page(1), failure, redirect, file)))
     work_until(bench.worker(), lambda: bool(bench.batches))
-    assert bench.batches[0].skips == [skip]
-    assert bench.batches[0].failures == [failure]
+    batch = bench.batches[0]
+    assert (batch.skips, batch.failures, batch.redirects, batch.files) == ([skip], [failure], [redirect], [file])
 
 
 @pytest.mark.parametrize("bad", [b"", b"\xff\xfe", b'{"url": "http://h/"}', encode(page(1))[:-1], b"\xc1\x09rest"])

@@ -194,6 +194,18 @@ def test_a_store_whose_answer_is_lost_is_known_to_hold_what_it_was_told(
 
 
 @pytest.mark.kafka
+def test_a_store_that_was_not_reached_is_not_taken_for_one_that_has_lost_something(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(40)))
+    worker, ledger = kafka_bench.worker(batch=4), kafka_bench.ledger
+    work_until(worker, lambda: len(ledger.pages) >= 20)
+    ledger.fail_next = 2
+    work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
+    assert not kafka_bench.set_backs
+    assert len(kafka_bench.handed) == len(set(kafka_bench.handed)) == 40
+    worker.leave()
+
+
+@pytest.mark.kafka
 def test_an_empty_store_reads_the_whole_log_whatever_the_group_committed(kafka_bench: Bench) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(10)))
     first = kafka_bench.worker()

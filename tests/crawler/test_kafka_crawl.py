@@ -5,16 +5,18 @@ from __future__ import annotations
 import gc
 import json
 import signal
+import socket
 import struct
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clusterd_consumer.transport import kafka_topics
+from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_crawler import fetches, topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.fetches import Fetch
@@ -28,7 +30,8 @@ from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.verdict import Verdict, encode_verdict
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition, codec
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from tests.conftest import needs_kafka
 from tests.crawler.crawling import REST, crawl, sid_rule
@@ -153,6 +156,55 @@ def test_news_of_before_and_of_now(kafka_bootstrap: str, own: str) -> None:
         subscriber.close(5)
 
 
+def test_rules_of_a_topic_that_is_made_anew_are_heard_from_its_beginning(kafka_bootstrap: str, own: str) -> None:
+    """Among them may be that the rules in use are withdrawn."""
+    kafka_topics.ensure(kafka_bootstrap, own)
+    rules: list[RuleSet] = []
+
+    def publish(*versions: int) -> None:
+        for version in versions:
+            raw = json.dumps(rule_set_to_json(RuleSet("a.test", version, ()))).encode()
+            produce(kafka_bootstrap, own + topics.RULES, b"a.test", raw)
+
+    publish(1, 2, 3)
+    subscriber = Subscriber(lambda: KafkaFeed(kafka_bootstrap, own), rules.append, lambda _: None, "c")
+    try:
+        subscriber.meet("a.test")
+        wait_until(lambda: rules)
+        admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+        admin.delete_topics([own + topics.RULES])
+        wait_until(lambda: own + topics.RULES not in admin.list_topics())
+        admin.close()
+        kafka_topics.ensure(kafka_bootstrap, own)
+        publish(4)
+        wait_until(lambda: rules[-1].version == 4)
+    finally:
+        subscriber.close(5)
+
+
+def test_rules_that_cannot_be_decompressed_are_spoken_of_once(
+    kafka_bootstrap: str, own: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka_topics.ensure(kafka_bootstrap, own)
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, own + topics.RULES, {"compression.type": "gzip"})])
+    admin.close()
+    produce(kafka_bootstrap, own + topics.RULES, b"a.test", b"{}")
+    monkeypatch.setattr(codec, "has_gzip", lambda: False)
+    feeds: list[KafkaFeed] = []
+
+    def connect() -> KafkaFeed:
+        feeds.append(KafkaFeed(kafka_bootstrap, own))
+        return feeds[-1]
+
+    subscriber = Subscriber(connect, lambda _: None, lambda _: None, "c")
+    try:
+        wait_until(lambda: len(feeds) > 2)
+    finally:
+        subscriber.close(5)
+    assert caplog.text.count("compressed in a way unknown here") == 1
+
+
 def test_a_feed_that_cannot_be_begun_leaves_no_client_behind(kafka_bootstrap: str, own: str) -> None:
     kafka_topics.ensure(kafka_bootstrap, own)
     before = set(threading.enumerate())
@@ -222,6 +274,29 @@ def test_a_message_that_is_too_large_is_dropped_alone(kafka_bootstrap: str, own:
     out.close(10)
     assert (out.counts.dropped, len(list(tmp_path.glob("*.spool")))) == (1, 0)
     assert arrived(kafka_bootstrap, topic) == [b"a", b"b"]
+
+
+def test_a_broker_that_sends_its_clients_elsewhere_is_told(tmp_path: Path) -> None:
+    """The first mistake that is made with brokers in containers: the daemon and the crawl spoke of missing topics."""
+    needs_kafka()
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere, socket.socket() as probing:
+        named = f"127.0.0.1:{elsewhere.getsockname()[1]}"
+        broker = KafkaBroker(tmp_path / "kafka", f"\nadvertised.listeners=PLAINTEXT://{named}\n")
+        broker.start()
+        wait_until(lambda: not probing.connect_ex(("127.0.0.1", broker.port)))
+    asked: list[Callable[[], object]] = [
+        lambda: KafkaTransport(broker.bootstrap).poll(1, 0.1),
+        lambda: KafkaLog(broker.bootstrap, topics.SKETCHES),
+        lambda: KafkaFeed(broker.bootstrap, ""),
+    ]
+    try:
+        for ask in asked:
+            with pytest.raises(
+                Unreachable, match=rf"sends its clients to {named}: .*refused: its advertised.listeners"
+            ):
+                ask()
+    finally:
+        broker.kill()
 
 
 def test_a_topic_that_nobody_has_made_is_named(kafka_bootstrap: str, own: str) -> None:

@@ -199,7 +199,9 @@ def test_what_is_on_its_way_to_a_slow_disk_at_the_end_is_sent(server: Server, pr
     assert out.counts.published == 50
 
 
-def test_beyond_the_spool_the_oldest_are_dropped_and_counted(server: Server, prefix: str, tmp_path: Path) -> None:
+def test_beyond_the_spool_the_oldest_are_dropped_and_counted(
+    server: Server, prefix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with publisher(server.url, prefix, tmp_path, limit=512 * 1024) as out:
         for value in values(2000):
             out.offer(b"key", value.ljust(1000))
@@ -207,6 +209,7 @@ def test_beyond_the_spool_the_oldest_are_dropped_and_counted(server: Server, pre
         wait_until(lambda: out.counts.spooled == 2000)
         lost = out.counts.dropped
         assert 0 < lost < 2000
+        assert caplog.text.count("Messages are dropped") == 1
         server.start()
         wait_until(lambda: out.counts.published == 2000 - lost)
     assert [value.strip() for value in arrived(server.url, prefix)] == values(2000 - lost, start=lost)

@@ -70,6 +70,61 @@ def test_a_restart_finds_what_waited(tmp_path: Path) -> None:
     second.close()
 
 
+def test_what_was_sent_to_its_end_is_not_sent_again_by_the_next_crawl(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BIG)
+    spool.append(numbered(3))
+    spool.sent(spool.read(3))  # a crawl that ends now does not look whether there is more
+    spool.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_several_crawls_could_not_send_is_found_by_the_one_that_can(tmp_path: Path) -> None:
+    for n in range(3):
+        crawl = Spool(tmp_path, BIG)
+        assert len(crawl) == 5 * n
+        crawl.append(numbered(5, start=5 * n))
+        crawl.close()
+    heir = Spool(tmp_path, BIG)
+    assert drain(heir) == numbered(15)
+    heir.close()
+
+
+def test_what_is_dropped_while_it_is_on_its_way_is_sent_all_the_same(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 256 * 1024)
+    spool.append(numbered(100, size=1000))
+    spool.sent(spool.read(7))
+    reading = spool.read(100)  # to its segment's end
+    kept, dropped = spool.append(numbered(200, start=100, size=1000))
+    assert (kept, dropped >= len(reading.entries)) == (200, True)
+    spool.sent(reading)
+    assert len(spool) == 293 - dropped
+    spool.sent(spool.read(7))
+    assert len(spool) == 286 - dropped
+    assert drain(spool) == numbered(300, size=1000)[14 + dropped :]
+    spool.close()
+
+
+def test_of_many_segments_and_crawls_no_file_stays_open(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    first = Spool(tmp_path, 1024 * 1024)
+    first.append(numbered(2000, size=1000))
+    second = Spool(tmp_path, 1024 * 1024)  # looks at the first one's lock
+    for _ in range(3):
+        second.append(numbered(3))
+        assert drain(second) == numbered(3)
+    assert len(os.listdir("/proc/self/fd")) <= len(before) + 3  # two locks and what is being written
+    first.close()
+    second.close()
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_who_was_killed_with_an_empty_spool_is_not_spoken_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "killed.lock").write_text("shop-sketches")
+    Spool(tmp_path, BIG, "news-sketches").close()
+    assert caplog.text == ""
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_waits_for_one_log_goes_to_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The pages of a crawl of one store came into another, whose prefix the next crawl of the folder had."""
     first = Spool(tmp_path, BIG, "shop-sketches")
@@ -283,6 +338,9 @@ def test_a_segment_that_is_gone_ends_nothing_else_and_is_counted(tmp_path: Path)
     assert (reading.entries, reading.lost) == (tuple(numbered(2, start=10)), 10)
     second.sent(reading)
     assert second.read(7).lost == len(second) == 0
+    second.append(numbered(3))
+    next(tmp_path.glob("*.spool")).unlink()
+    assert second.read(7).lost == 3  # and nothing is left
     second.close()
 
 

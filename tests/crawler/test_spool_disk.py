@@ -121,3 +121,20 @@ def test_a_folder_that_cannot_be_made_is_an_error_at_opening(tmp_path: Path) -> 
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OSError):
         Spool(tmp_path / "file", BIG)
+
+
+def test_a_folder_that_takes_no_file_is_a_disk_that_refuses(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Then messages are held in the queue; here until the folder is there again."""
+    folder = tmp_path / "spool"
+    spool = Spool(folder, BIG)
+    (folder / f"{spool.owner}.lock").unlink()
+    folder.rmdir()
+    assert spool.append(numbered(3)) == (0, 3)
+    assert spool.refused
+    assert "The spool cannot open a segment in" in caplog.text
+    folder.mkdir()
+    assert spool.append(numbered(3)) == (3, 0)
+    assert not spool.refused
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())  # what was crawled is nobody else's
+    assert drain(spool) == numbered(3)
+    spool.close()

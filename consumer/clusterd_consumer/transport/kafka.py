@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from clusterd_crawler import topics
-from clusterd_crawler.servers.kafka_client import opened
+from clusterd_crawler.servers.kafka_client import opened, topic_id
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from clusterd_consumer.transport.contract import Position, Record
 from clusterd_consumer.transport.kafka_connection import ANSWER_TIMEOUT, KafkaConnection
-from clusterd_consumer.transport.kafka_group import Membership, close, deleted_unread, edges, topic_id
+from clusterd_consumer.transport.kafka_group import Membership, close, deleted_unread, edges
 from clusterd_consumer.transport.kafka_publishing import KafkaPublishing
 
 log = logging.getLogger(__name__)
@@ -33,8 +33,6 @@ log = logging.getLogger(__name__)
 IN_HAND: Final = 10_000
 #: Milliseconds that the broker holds a fetch open while there is nothing new; what is new is answered at once.
 FETCH_WAIT: Final = 100
-#: Milliseconds after which a reader asks for its topic: one made anew between two fetches answers without an error.
-METADATA_AGE: Final = 15_000
 #: Milliseconds for the last commit before leaving.
 LAST_COMMIT: Final = 2_000
 
@@ -183,7 +181,6 @@ class KafkaTransport:
                 auto_offset_reset="earliest",  # also where the store's position lies before the oldest kept record
                 **self._membership.settings(),
                 fetch_max_wait_ms=FETCH_WAIT,
-                metadata_max_age_ms=METADATA_AGE,
             )
             try:
                 self._membership.follow(consumer)

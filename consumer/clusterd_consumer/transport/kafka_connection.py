@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.servers.kafka_client import address, ask_why, probe
+from clusterd_crawler.servers.kafka_client import METADATA_AGE, address, ask_why, probe
 from kafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped]
 
 from clusterd_consumer.transport.kafka_group import reason
@@ -37,6 +37,7 @@ class KafkaConnection:
             **self._options,
             "bootstrap_timeout_ms": int(ANSWER_TIMEOUT * 1000),
             "reconnect_backoff_max_ms": 1000,
+            "metadata_max_age_ms": METADATA_AGE,
             "allow_auto_create_topics": False,
         }
 

@@ -4,6 +4,7 @@ Behaviour of kafka-python 3.0.12 that decided how this is written:
 - While a heartbeat is unanswered (a frozen broker, a network that swallows) `KafkaConsumer.poll` asks again without a
   pause for all of its time, and each time leaves something in memory: 500 MB in 30 s. So it is asked here in slices.
 - A broker that is away is not said: `poll` returns nothing, as for a log without news. So a silent one is asked.
+- A record that it cannot read it says once, and at the next poll looks for ever, without a pause, at what it holds.
 - A join for the sake of new metadata that ends after the poll that began it is lost: nothing awaits it any more, the
   heartbeat stays off and the partitions are never fetched, unless the next poll is told to join again.
 - That one then asks to join once more, whoever called for the first: from the member that leads the group this makes
@@ -18,11 +19,13 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from clusterd_crawler.servers.kafka_client import lacking, said
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import (  # type: ignore[import-untyped]
+    CorruptRecordError,
     InvalidSessionTimeoutError,
     KafkaError,
     LeaderNotAvailableError,
@@ -127,9 +130,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         while True:
             left = max(0.0, until - time.monotonic())
             due = coordinator.time_to_next_poll() if coordinator.stable() else left
-            fetched: Mapping[Any, Sequence[Any]] = consumer.poll(
-                timeout_ms=int(1000 * min(left, due)), max_records=max_records
-            )
+            fetched = _read(consumer, int(1000 * min(left, due)), max_records)
             if fetched:
                 self._heard = time.monotonic()
             if fetched or time.monotonic() >= until:
@@ -177,6 +178,17 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         self._heard = time.monotonic()
 
 
+def _read(consumer: Any, milliseconds: int, max_records: int) -> Mapping[Any, Sequence[Any]]:
+    """Poll the client; let it forget what it cannot read, which it fetches anew the next time."""
+    try:
+        fetched: Mapping[Any, Sequence[Any]] = consumer.poll(timeout_ms=milliseconds, max_records=max_records)
+    except (CorruptRecordError, UnsupportedCodecError):
+        with suppress(AttributeError):  # of a later client
+            consumer._fetcher.close()
+        raise
+    return fetched
+
+
 def edges(ask: Callable[..., Any], partitions: Sequence[Any], timeout: float) -> Mapping[Any, int]:
     """Return the first or last offsets of partitions, of which a consumer's method is asked; else `KafkaError`.
 
@@ -202,18 +214,10 @@ def deleted_unread(consumer: Any, partition: Any, expected: int, first: int, tim
     return max(0, min(int(oldest), first) - expected)
 
 
-def topic_id(client: Any, topic: str) -> str:
-    """Return the topic's id as the client's latest metadata have it; nothing where they do not (before Kafka 2.8)."""
-    found = client._client.cluster.topic_id(topic)
-    return found.hex[:12] if found else ""
-
-
 def reason(error: Exception, right: str) -> str:
     """Return what is wrong with Kafka where a ``right`` on topics was needed, and what would be right where known."""
     if needed := lacking(error, right):
         return needed
-    if isinstance(error, UnsupportedCodecError):
-        return f"sends what is compressed in a way unknown here ({error}): install that library and start again"
     if isinstance(error, InvalidSessionTimeoutError):
         return (
             "refuses a member of this CLUSTERD_SESSION_TIMEOUT: it takes group.min.session.timeout.ms (usually 6 s) to "

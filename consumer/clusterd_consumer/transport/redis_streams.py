@@ -105,8 +105,7 @@ class RedisStreamTransport:
             except redis.ResponseError as error:
                 if "NOGROUP" not in str(error):
                     raise
-                self._joined = False  # the store was emptied under us
-                self._join()
+                self._joined = False  # the store was emptied under us: the next poll joins anew
                 return []
 
     def publish(self, topic: str, key: bytes, value: bytes) -> None:
@@ -191,19 +190,15 @@ class RedisStreamTransport:
         with translated():
             return int(self._client.xinfo_stream(self._stream)["entries-added"]) if self._groups() else 0
 
-    def trim(self) -> int:
-        """Remove the entries that every group has acknowledged; return how many."""
+    def trim(self) -> None:
+        """Remove the entries that every group has acknowledged."""
         reached = []
         for group in self._groups():
             first = self._client.xpending(self._stream, group["name"])["min"] if group["pending"] else None
             reached.append(_parse(first) if first is not None else _after(_parse(group["last-delivered-id"])))
-        if not reached:
-            return 0
-        removed = 0
         # Redis removes 10,000 at most in one call, and small messages are worked off at four times that in a second.
-        while some := int(self._client.xtrim(self._stream, minid=_text(min(reached)), approximate=True)):
-            removed += some
-        return removed
+        while reached and self._client.xtrim(self._stream, minid=_text(min(reached)), approximate=True):
+            pass
 
     def close(self) -> None:
         """Leave the group, unless entries are pending here: those the others claim. Forget consumers long gone."""
@@ -279,11 +274,10 @@ class RedisStreamTransport:
         answer = self._client.xreadgroup(self._group, self._name, {self._stream: ">"}, count=max_records, block=block)
         return [record for _, entries in answer or () for record in self._received(entries, again=False)]
 
-    def _received(self, entries: Sequence[tuple[bytes, dict[bytes, bytes] | None]], again: bool) -> list[Record]:
+    def _received(self, entries: Sequence[tuple[bytes, dict[bytes, bytes]]], again: bool) -> list[Record]:
         records = []
-        for offset, stored in entries:
+        for offset, fields in entries:
             self._delivered.append(offset)
-            fields = stored or {}
             records.append(
                 Record(
                     partition=self._stream,

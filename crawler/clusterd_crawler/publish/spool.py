@@ -166,7 +166,8 @@ class Spool:
     def _make_room(self, wanted: int) -> int:
         """Drop oldest segments until so many bytes fit; return how many records went with them."""
         dropped = 0
-        while self._segments and sum(segment.size for segment in self._segments) + wanted > self._limit:
+        # `_portions` wants no more than the limit.
+        while sum(segment.size for segment in self._segments) + wanted > self._limit:
             oldest = self._segments[0]
             dropped += oldest.records - oldest.sent_records
             self._forget(oldest)

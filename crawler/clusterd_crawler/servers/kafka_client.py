@@ -18,6 +18,9 @@ from clusterd_crawler.servers.kafka_lines import quieten
 
 #: Milliseconds until a client gives up on its first contact.
 BOOTSTRAP_MS: Final = 5_000
+#: Milliseconds after which a client asks for its topics: one made anew between two fetches answers without an error,
+#: and of partitions that were added nobody else tells.
+METADATA_AGE: Final = 15_000
 #: Most characters that are told of what an error of the client says.
 LONGEST: Final = 300
 
@@ -101,9 +104,15 @@ def opened(made: Any, **options: Any) -> Any:
         raise
 
 
+def topic_id(client: Any, topic: str) -> str:
+    """Return the topic's id as the client's latest metadata have it; nothing where they do not (before Kafka 2.8)."""
+    found = client._client.cluster.topic_id(topic)
+    return found.hex[:12] if found else ""
+
+
 @contextmanager
 def translated(right: str = "Read") -> Iterator[None]:
-    """Let the client's errors leave as `Unreachable`, as `Forbidden` where our user needs a ``right`` on a topic."""
+    """Let the client's errors leave as `Unreachable`, as `Forbidden` where we lack something (`lacking`)."""
     try:
         yield
     except (client_library().errors.KafkaError, OSError) as error:
@@ -113,8 +122,15 @@ def translated(right: str = "Read") -> Iterator[None]:
 
 
 def lacking(error: Exception, right: str) -> str:
-    """Return which right our user lacks where the authorizer refused what needs a ``right`` on topics, else ""."""
+    """Return what we lack: a ``right`` on topics, a library, records that are whole; "" where it is none of these."""
     errors = client_library().errors
+    if isinstance(error, errors.UnsupportedCodecError):
+        return f"sends what is compressed in a way unknown here ({error}): install that library and start again"
+    if isinstance(error, errors.CorruptRecordError):
+        return (
+            f"has damaged records ({error}): let another replica lead that partition, or delete the records up to "
+            "behind them (kafka-delete-records.sh)"
+        )
     if isinstance(error, errors.GroupAuthorizationFailedError):
         right, kind = "Read", "group"
     elif isinstance(error, errors.TopicAuthorizationFailedError):

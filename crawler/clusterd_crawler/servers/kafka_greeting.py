@@ -1,7 +1,8 @@
 """One broker is spoken to before a client is built, as the client would: TLS, SASL, a question.
 
 The client tries on, whatever is wrong, and says in the end that it could not. A wrong password, a certificate that
-nobody known has signed or TLS at one end only is said here, at once and after a single attempt.
+nobody known has signed, TLS at one end only, or an address of the brokers that is no use here is said at once and after
+a single attempt.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any, Final
 
@@ -130,7 +131,27 @@ def _introduce(exchange: _Exchange, server: str, host: str, options: Mapping[str
     exchange.ask(ApiVersionsRequest(version=0))
     if "sasl_mechanism" in options:
         _authenticate(exchange, server, host, options)
-    exchange.ask(MetadataRequest(version=4, topics=[], allow_auto_topic_creation=False))
+    said = exchange.ask(MetadataRequest(version=4, topics=[], allow_auto_topic_creation=False))
+    _look_for(said.brokers, server)
+
+
+def _look_for(brokers: Iterable[Any], server: str) -> None:
+    """Raise `Unreachable` where none of the brokers is to be found at the address by which it makes itself known."""
+    absent = []
+    for broker in brokers:
+        named = f"{broker.host}:{broker.port}"
+        try:
+            if named != server:
+                socket.create_connection((broker.host, broker.port), timeout=CONNECT_SECONDS).close()
+        except OSError as error:
+            absent.append(f"{named}: {error}")
+        else:
+            return
+    if absent:
+        raise Unreachable(
+            f"Kafka at {server} sends its clients to {'; '.join(absent)}: its advertised.listeners takes an address "
+            "that is reached from here"
+        )
 
 
 def _authenticate(exchange: _Exchange, server: str, host: str, options: Mapping[str, Any]) -> None:

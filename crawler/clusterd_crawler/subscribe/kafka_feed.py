@@ -3,7 +3,8 @@
 Rules are read from the beginning (the topic is compacted by host) and kept as compressed bytes, about 300 a host; of
 rule sets that followed each other and are read together only the last is told: nobody is to hear of rules that were
 withdrawn before the crawl began. Verdicts are read from the end; known pages, where they are asked for, from a time on.
-New partitions are seen at the next start.
+New partitions are seen at the next start. A topic that was deleted and made anew takes a feed of its own: its offsets
+speak of other messages.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from typing import Any, Final
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.rule_language.json_form import version_of
-from clusterd_crawler.servers.kafka_client import build, client_library, client_options, probe, translated
+from clusterd_crawler.servers.kafka_client import (
+    METADATA_AGE,
+    build,
+    client_library,
+    client_options,
+    probe,
+    topic_id,
+    translated,
+)
 from clusterd_crawler.subscribe.contract import News
 
 #: Milliseconds for an answer, and for closing.
@@ -47,11 +56,13 @@ class KafkaFeed:
             allow_auto_create_topics=False,
             request_timeout_ms=REQUEST_MS,
             fetch_max_wait_ms=100,
+            metadata_max_age_ms=METADATA_AGE,
             metrics_enabled=False,
         )
         try:
             with translated():
                 self._assign(library.TopicPartition)
+            self._ids = self._topic_ids()
         except BaseException:  # whoever asks again would leave one more with its thread each time
             self.close()
             raise
@@ -84,8 +95,13 @@ class KafkaFeed:
             else:
                 self._consumer.seek(partition, found[partition].offset)
 
+    def _topic_ids(self) -> list[str]:
+        return [topic_id(self._consumer, name) for name in self._topics]
+
     def poll(self, seconds: float) -> Sequence[News]:
         """See the contract."""
+        if self._topic_ids() != self._ids:
+            raise Unreachable(f"one of {', '.join(self._topics)} was deleted")
         with translated():
             answer = self._consumer.poll(timeout_ms=int(1000 * seconds))
         news = [

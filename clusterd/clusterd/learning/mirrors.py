@@ -23,9 +23,8 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 import numpy as np
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Identity, Rule, component, rule_id
-from clusterd_crawler.urls import Url, canonical, registrable, site_of
+from clusterd_crawler.urls import Url, canonical_if_any, registrable, site_of
 
 from clusterd.learning.contract import PAGES, SITES, Page
 from clusterd.learning.edits.edit import PathEdit
@@ -52,9 +51,7 @@ class MirrorLearner(Learner):
         super().observe(taken for page in pages if (taken := self._taken(page)) is not None)
 
     def _taken(self, page: Page) -> Page | None:
-        try:
-            url = canonical(page.url)
-        except WrongInput:
+        if not (url := canonical_if_any(page.url)):
             return None
         site = site_of(url)
         if registrable(site.partition("://")[2]) != self.host or "@" in site:

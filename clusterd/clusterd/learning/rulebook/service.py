@@ -31,7 +31,7 @@ from math import isinf
 from typing import Final
 
 from clusterd_crawler import urls
-from clusterd_crawler.errors import NotFound, Unreachable, WrongInput
+from clusterd_crawler.errors import NotFound, Unreachable
 from clusterd_crawler.message import Failure, File, Redirect, SkipReport
 from clusterd_crawler.rules import LIVE, Identity, Rule, RuleSet, State
 from clusterd_crawler.sketch import Sketch
@@ -372,7 +372,4 @@ def _lease_of(group: str) -> str:
 
 def _form(url: str) -> str:
     """Return the canonical form of a URL; one that has none as it is."""
-    try:
-        return urls.canonical(url)
-    except WrongInput:
-        return url
+    return urls.canonical_if_any(url) or url

@@ -12,10 +12,8 @@ import threading
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Final, NamedTuple
 
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import RuleSet
@@ -25,7 +23,7 @@ from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.skipping.traps import Trap
 from clusterd_crawler.turn import IN_THREAD, Turn
-from clusterd_crawler.urls import canonical, host_of, registrable
+from clusterd_crawler.urls import canonical_if_any, host_of, registrable
 
 #: Failed URLs that are remembered, so that an older good fetch that is told of later does not stand for them.
 FAILED: Final = 100_000
@@ -133,8 +131,7 @@ class Decisions:
     ) -> None:
         """Note a page that was fetched, at once or after the loading that is going on."""
         if not good:
-            with suppress(WrongInput):
-                url = canonical(url)
+            url = canonical_if_any(url) or url
             self._note_failure(url, at)
         kept, served = plain_names(names), plain_purpose(purpose)
         if (self._decides or self._watches) and self._lock.acquire(blocking=False):
@@ -183,9 +180,7 @@ class Decisions:
 
     def _watch(self, url: str, content: int) -> None:
         """Tell the guard against traps of a page whose key nobody needs yet."""
-        try:
-            url = canonical(url)
-        except WrongInput:
+        if not (url := canonical_if_any(url)):
             return
         shown = hash((registrable(host_of(url)), content))
         new = shown not in self._contents

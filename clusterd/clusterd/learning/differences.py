@@ -15,6 +15,7 @@ import numpy as np
 
 from clusterd.learning.edits.deep import ending_of, infix_of
 from clusterd.learning.edits.fixed_values import TOGETHER
+from clusterd.learning.edits.proposing import begun_alike
 from clusterd.learning.edits.spellings import spaces_of_components
 from clusterd.learning.evidence.columns import Rows, by_number
 from clusterd.learning.evidence.shapes import ColumnKey
@@ -160,12 +161,8 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
         yield "case", ()
         return
     long, short = (page, plain) if len(page) >= len(plain) else (plain, page)
-    start = 0
-    while start < len(short) and long[start] == short[start]:
-        start += 1
-    end = 0
-    while end < len(short) - start and long[len(long) - 1 - end] == short[len(short) - 1 - end]:
-        end += 1
+    start = begun_alike(short, long)
+    end = begun_alike(short[start:][::-1], long[start:][::-1])
     middle_long, middle_short = long[start : len(long) - end], short[start : len(short) - end]
     if len(middle_long) == 1 and not middle_short:
         yield ("slash", ()) if middle_long == [""] else ("part", (start + 3, middle_long[0]))

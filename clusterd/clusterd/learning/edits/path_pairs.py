@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.edits.proposing import PathsByQuery, by_paths
+from clusterd.learning.edits.proposing import PathsByQuery, begun_alike, by_paths
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 10
@@ -60,7 +60,7 @@ def _among(paths: list[list[str]]) -> Iterator[Place]:
         for short in (paths[0], paths[number - 1]):
             if len(long) != len(short) + 2:
                 continue
-            at = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+            at = begun_alike(short, long)
             name = long[at]
             if short[at:] == long[at + 2 :] and name.strip("0123456789") and len(name) <= LONGEST:
                 yield Place(at, name)

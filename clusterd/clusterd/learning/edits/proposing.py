@@ -7,7 +7,7 @@ Cost: linear in the pages of a content, of which at most `COMPARED` are compared
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -77,6 +77,16 @@ def _beside_plain(snapshot: Snapshot, rows: Rows) -> Iterator[Beside]:
         if shape and len(shape) <= PARTS and all(is_plain(key) for key in shape):
             pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
             yield from ((path, pairs, parts) for parts in plain)
+
+
+def begun_alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many components two paths, or characters two texts, begin with in common.
+
+    >>> begun_alike(["a", "b", "c"], ["a", "b"]), begun_alike("red-shoe", "red-hat"), begun_alike("a", "b")
+    (2, 4, 0)
+    """
+    differing = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differing, min(len(one), len(other)))
 
 
 def is_plain(key: ColumnKey) -> bool:

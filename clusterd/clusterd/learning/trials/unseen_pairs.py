@@ -17,7 +17,6 @@ import numpy as np
 from clusterd_crawler.rules import Condition
 
 from clusterd.learning.evidence.columns import Flags, Rows
-from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.attributes import Attribute
 from clusterd.learning.trials.narrowing import Trials
 
@@ -25,12 +24,9 @@ from clusterd.learning.trials.narrowing import Trials
 NO_LUCK: Final = 3.0
 
 
-def leave_out(
-    snapshot: Snapshot, trials: Trials, one: Attribute, edited: Attribute, conditions: list[Condition]
-) -> None:
+def leave_out(trials: Trials, one: Attribute, edited: Attribute, conditions: list[Condition]) -> None:
     """Leave values of a key, or of an edited parameter, out of a context until no pair is left that never met."""
-    outcome = trials.outcome
-    rows = outcome.rows[outcome.good & trials.rows[outcome.rows]]
+    rows = trials.agreeing
     ones, at = np.unique(one.values[rows], return_inverse=True)
     others, beside = np.unique(edited.values[rows], return_inverse=True)
     met = np.zeros((len(ones), len(others)), np.int64)
@@ -38,8 +34,8 @@ def leave_out(
     met = met[:, others > 0]
     kept, of_edited = _kept(met, _mixing(one, edited, ones))
     absent = others[others == 0]
-    _narrow(snapshot, trials, one, conditions, ones[kept], kept)
-    _narrow(snapshot, trials, edited, conditions, np.concatenate([absent, others[others > 0][of_edited]]), of_edited)
+    _narrow(trials, one, conditions, ones[kept], kept)
+    _narrow(trials, edited, conditions, np.concatenate([absent, others[others > 0][of_edited]]), of_edited)
 
 
 def _mixing(one: Attribute, edited: Attribute, ones: Rows) -> Flags:
@@ -70,16 +66,14 @@ def _kept(met: Rows, mixing: Flags) -> tuple[Flags, Flags]:
     return rows, columns
 
 
-def _narrow(
-    snapshot: Snapshot, trials: Trials, of: Attribute, conditions: list[Condition], values: Rows, kept: Flags
-) -> None:
+def _narrow(trials: Trials, of: Attribute, conditions: list[Condition], values: Rows, kept: Flags) -> None:
     if kept.all():
         return
     for at, known in enumerate(conditions):
         if known.key == of.key:
             if known.test == "within":
                 values = np.union1d(values, [0])
-            left = of.written(snapshot, values)
-            conditions[at] = of.condition(snapshot, left) or known
+            left = of.written(values)
+            conditions[at] = of.condition(left) or known
             trials.narrow(np.isin(of.values, left))
             return

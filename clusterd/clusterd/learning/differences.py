@@ -17,7 +17,7 @@ from clusterd.learning.edits.deep import ending_of, infix_of
 from clusterd.learning.edits.fixed_values import TOGETHER
 from clusterd.learning.edits.proposing import begun_alike
 from clusterd.learning.edits.spellings import spaces_of_components
-from clusterd.learning.evidence.columns import Rows, by_number
+from clusterd.learning.evidence.arrays import Rows, begins, by_number
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 
@@ -39,9 +39,8 @@ Difference = tuple[str, tuple[object, ...]]
 def duplicates(snapshot: Snapshot) -> Iterator[Rows]:
     """Yield, for each content with several pages, its rows in the order of arrival; of very many contents a sample."""
     order = np.argsort(snapshot.content, kind="stable")
-    content = snapshot.content[order]
-    starts = np.flatnonzero(np.append(True, content[1:] != content[:-1])) if len(content) else np.zeros(0, np.int64)
-    ends = np.append(starts[1:], len(content))
+    starts = np.flatnonzero(begins(snapshot.content[order]))
+    ends = np.append(starts[1:], len(order))
     several = np.flatnonzero(ends - starts > 1)
     several = several[:: 1 + len(several) // CONTENTS]
     for start, end in zip(starts[several].tolist(), ends[several].tolist(), strict=True):

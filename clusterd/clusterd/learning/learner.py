@@ -32,7 +32,8 @@ from clusterd.learning.edits.deep import Cut
 from clusterd.learning.edits.edit import CandidateEdit, Replace, movers
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
 from clusterd.learning.edits.references import Reference
-from clusterd.learning.evidence.columns import Evidence, Flags, Novelty, as_array
+from clusterd.learning.evidence.arrays import Flags, as_array
+from clusterd.learning.evidence.columns import Evidence, Novelty
 from clusterd.learning.evidence.settled import FOLLOWED, Accepted
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.exhausted import Exhausted, exhausted

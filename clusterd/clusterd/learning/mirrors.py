@@ -28,7 +28,7 @@ from clusterd_crawler.urls import Url, canonical_if_any, registrable, site_of
 
 from clusterd.learning.contract import PAGES, SITES, Page
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.evidence.columns import Rows
+from clusterd.learning.evidence.arrays import Rows, begins
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.learner import Learner, accept
 from clusterd.learning.trials.contexts import Proposal, refine
@@ -93,7 +93,7 @@ class MirrorLearner(Learner):
         every = PathEdit((), lambda parts: ["", *parts[1:]])
         shared = every.keys(snapshot, np.ones(len(snapshot), np.bool_))
         order = np.lexsort((site, shared))
-        starts = np.append(True, shared[order][1:] != shared[order][:-1])
+        starts = begins(shared[order])
         first = site[order][np.flatnonzero(starts)[np.cumsum(starts) - 1]]
         later = site[order] != first
         pairs = Counter(zip(site[order][later].tolist(), first[later].tolist(), strict=True))

@@ -16,7 +16,8 @@ from clusterd_crawler.rule_language.edits import ANY_VALUE
 from clusterd_crawler.rule_language.keys import PASSES
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, value_hash
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
+from clusterd.learning.evidence.columns import value_hash
 from clusterd.learning.evidence.moves import Moves
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, in_order, without
 from clusterd.learning.evidence.snapshot import LiveColumn, Snapshot

@@ -20,7 +20,8 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import deletions, shortened
 from clusterd.learning.edits.proposing import by_plain_pages
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, path_hash
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
+from clusterd.learning.evidence.columns import VALUELESS, path_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import Snapshot
 

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from clusterd_crawler.urls import in_query
 
-from clusterd.learning.evidence.columns import Rows
+from clusterd.learning.evidence.arrays import Rows
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 

@@ -21,7 +21,8 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import chosen_of, deletions, renumber, reshape, unmoved
 from clusterd.learning.edits.proposing import is_plain
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, value_hash
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
+from clusterd.learning.evidence.columns import VALUELESS, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, without
 from clusterd.learning.evidence.snapshot import LiveColumn, Snapshot
 

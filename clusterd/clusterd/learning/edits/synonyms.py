@@ -21,7 +21,8 @@ from clusterd_crawler.urls import UNNAMED
 from clusterd.learning.edits.edit import chosen_of, renumber, reshape
 from clusterd.learning.edits.proposing import ranked
 from clusterd.learning.edits.references import Compared, text_of
-from clusterd.learning.evidence.columns import Flags, Hashes, value_hash
+from clusterd.learning.evidence.arrays import Flags, Hashes
+from clusterd.learning.evidence.columns import value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import LiveColumn, Snapshot
 

@@ -8,7 +8,8 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from clusterd.learning.evidence.columns import DEEPEST, Column, Evidence, Flags, Hashes, Rows, as_array, distinct
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, as_array, distinct
+from clusterd.learning.evidence.columns import DEEPEST, Column, Evidence
 from clusterd.learning.evidence.settled import Settled
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 

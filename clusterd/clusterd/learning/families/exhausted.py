@@ -27,7 +27,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import in_query
 
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, by_number, distinct
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, by_number, distinct
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import brings_new_values, by_values, new_valued, said_of

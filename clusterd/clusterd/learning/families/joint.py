@@ -28,7 +28,7 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.evidence.columns import Flags, Rows, distinct
+from clusterd.learning.evidence.arrays import Flags, Rows, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import Outcome

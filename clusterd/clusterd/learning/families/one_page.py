@@ -17,7 +17,7 @@ from clusterd_crawler.rules import Condition, Key
 from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.edit import Drop
-from clusterd.learning.evidence.columns import Flags, Rows, by_number, distinct
+from clusterd.learning.evidence.arrays import Flags, Rows, by_number, distinct
 from clusterd.learning.evidence.crawls import seen_beside
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import Snapshot

@@ -26,7 +26,7 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, by_number, distinct, numbered
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, by_number, distinct, numbered
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, brings_new_values, one_page, said_of
 from clusterd.learning.families.value_forms import FORMS

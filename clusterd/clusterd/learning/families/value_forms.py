@@ -25,7 +25,7 @@ import numpy as np
 from clusterd_crawler.rule_language.conditions import NUMBER, stars
 from clusterd_crawler.rules import Condition
 
-from clusterd.learning.evidence.columns import Flags, Rows, distinct, numbered
+from clusterd.learning.evidence.arrays import Flags, Rows, distinct, numbered
 from clusterd.learning.evidence.crawls import seen_beside
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot

@@ -10,7 +10,8 @@ import numpy as np
 from clusterd_crawler.rules import FIRST_COMPONENT, Condition, Key
 
 from clusterd.learning.edits.edit import CandidateEdit, PathEdit
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Rows, distinct
+from clusterd.learning.evidence.arrays import Flags, Rows, distinct
+from clusterd.learning.evidence.columns import VALUELESS
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 

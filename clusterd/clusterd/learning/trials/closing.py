@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning.evidence.columns import distinct
+from clusterd.learning.evidence.arrays import distinct
 from clusterd.learning.trials import tried_together, unseen_pairs
 from clusterd.learning.trials.agreement import DIFFER, is_open
 from clusterd.learning.trials.attributes import FEW_VALUES, Attribute, depth_attribute

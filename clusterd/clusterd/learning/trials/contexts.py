@@ -23,7 +23,7 @@ from clusterd_crawler.rules import Condition
 
 from clusterd.learning.edits import item_orders
 from clusterd.learning.edits.edit import CandidateEdit, Drop, DropUnordered
-from clusterd.learning.evidence.columns import Flags, Rows, distinct
+from clusterd.learning.evidence.arrays import Flags, Rows, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import DIFFER, Outcome, lower_bound

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from clusterd.learning.edits.edit import CandidateEdit
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, distinct
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, distinct
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import Outcome, judge
 from clusterd.learning.trials.attributes import Attribute

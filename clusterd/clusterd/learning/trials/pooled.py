@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.evidence.columns import Hashes, Rows
+from clusterd.learning.evidence.arrays import Hashes, Rows
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import Outcome, judge

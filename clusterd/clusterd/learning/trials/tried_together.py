@@ -26,7 +26,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits.edit import Drop, DropUnordered
-from clusterd.learning.evidence.columns import Flags, Rows
+from clusterd.learning.evidence.arrays import Flags, Rows
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import DIFFER, OPEN, Outcome, judge, lower_bound

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition
 
-from clusterd.learning.evidence.columns import Flags, Rows
+from clusterd.learning.evidence.arrays import Flags, Rows
 from clusterd.learning.trials.attributes import Attribute
 from clusterd.learning.trials.narrowing import Trials
 

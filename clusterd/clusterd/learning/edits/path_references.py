@@ -83,7 +83,7 @@ class PathReference:
         shapes = [number for number, shape in enumerate(snapshot.evidence.shapes.items) if sorted(shape) == wanted]
         found: Flags = (snapshot.path == path) & np.isin(snapshot.shape, shapes)
         for key, text in self.fixed:
-            found &= snapshot.values(key) == snapshot.columns[key].column.numbers.get(text, -1)
+            found &= snapshot.rows_with(key, text)
         return found
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:

@@ -75,7 +75,7 @@ def _beside_plain(snapshot: Snapshot, rows: Rows) -> Iterator[Beside]:
     plain = [parts for parts in (path.split("/") for path in written) if len(parts) <= PARTS]
     for row, path, shape in zip(rows.tolist(), paths, shapes, strict=True) if plain else ():
         if shape and len(shape) <= PARTS and all(is_plain(key) for key in shape):
-            pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
+            pairs = {key: snapshot.text(key, row) for key in shape}
             yield from ((path, pairs, parts) for parts in plain)
 
 

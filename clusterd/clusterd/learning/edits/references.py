@@ -71,7 +71,7 @@ class Reference:
         wanted = np.array([text is not None for text in parts], np.bool_)
         found[source.rows[source.alive & wanted[source.values]]] = True
         for key, text in self.dropped:
-            found &= snapshot.values(key) == snapshot.columns[key].column.numbers.get(text, -1)
+            found &= snapshot.rows_with(key, text)
         found[snapshot.columns[self.target].rows] = False
         return found & unmoved(snapshot, [key for key, _ in self.dropped])
 
@@ -201,12 +201,12 @@ class Plans:
 
 def _between(snapshot: Snapshot, fixed: int, referring: int, plan: Plan) -> Iterator[Reference]:
     """Yield what makes the first page the second: one parameter more, which refers, and some fixed ones less."""
-    value = text_of(snapshot, plan.target, referring)
-    dropped = tuple([(key, text_of(snapshot, key, fixed)) for key in plan.less])
+    value = snapshot.text(plan.target, referring)
+    dropped = tuple([(key, snapshot.text(key, fixed)) for key in plan.less])
     if not value or value == VALUELESS or VALUELESS in {text for _, text in dropped}:
         return
     for source in plan.shared:
-        text = text_of(snapshot, source, fixed)
+        text = snapshot.text(source, fixed)
         if value not in text:
             continue
         if text == value:
@@ -216,8 +216,3 @@ def _between(snapshot: Snapshot, fixed: int, referring: int, plan: Plan) -> Iter
             for part, piece in ((1, text[: found.start()]), (3, text[found.end() :])):
                 if piece == value:
                     yield Reference(plan.target, source, found[0], part, dropped)
-
-
-def text_of(snapshot: Snapshot, key: ColumnKey, row: int) -> str:
-    """Return the value of a parameter in a row."""
-    return snapshot.columns[key].column.text(int(snapshot.values(key)[row]))

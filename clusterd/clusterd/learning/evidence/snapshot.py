@@ -78,6 +78,15 @@ class Snapshot:
         self._values[key] = dense
         return dense
 
+    def text(self, key: ColumnKey, row: int) -> str:
+        """Return the value of a query key that a row has."""
+        return self.columns[key].column.text(int(self.values(key)[row]))
+
+    def rows_with(self, key: ColumnKey, text: str) -> Flags:
+        """Return the rows in which a query key has this value."""
+        found: Flags = self.values(key) == self.columns[key].column.numbers.get(text, -1)
+        return found
+
     def flags(self, rows: Rows) -> Flags:
         """Return flags that say of every row whether it is among these."""
         found = np.zeros(len(self), np.bool_)

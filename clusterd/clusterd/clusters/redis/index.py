@@ -49,7 +49,7 @@ from clusterd.clusters.contract import (
 )
 from clusterd.clusters.redis.asking.questions import Questions
 from clusterd.clusters.redis.founding import LAYOUT, SPREAD, founded, keeps_whole, scheme_of
-from clusterd.clusters.redis.home import REGISTER, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.marks import Marks
@@ -201,7 +201,7 @@ class RedisIndex:
                     caller = b"%d %s" % (policies.number, self._homes.all[home].used(own))
                     posted = stack.enter_context(self._pending[home].telling())
                     calls[home] = (caller, posted, *packed_versions(self._homes.all[home], own))
-                replies = self._homes.each(REGISTER, calls)
+                replies = self._homes.each("register", calls)
             for home, (answered, *reply) in replies.items():
                 if answered == policies.number and reply:
                     waiting += reply[0]

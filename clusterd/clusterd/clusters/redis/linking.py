@@ -21,7 +21,6 @@ from clusterd.clusters.acceptance import mask
 from clusterd.clusters.changes import GREW, MERGED
 from clusterd.clusters.identity import sketch_key
 from clusterd.clusters.redis.edges import packed_edges
-from clusterd.clusters.redis.home import ACCEPT, LINK
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.pending import MOVE, Pending, tell
 from clusterd.clusters.redis.policies import Policies
@@ -103,7 +102,7 @@ class Linker:
                     known = registered[place]
                     page = struct.pack("<3I", known.page, known.node, known.content) + packed_numbers(matches)
                     arguments += (page, packed_edges(graded, verdicts[place]))
-            for home, reply in self._homes.each(LINK, calls).items():
+            for home, reply in self._homes.each("link", calls).items():
                 if reply[0] == -1:
                     self._pending[home].position()
                     raise Unreachable(
@@ -224,7 +223,7 @@ class Linker:
                             )
                             asked.setdefault(there, []).append((place, number, bits, number in best, packed))
             calls = {home: (policies.number, b"".join([one[-1] for one in of])) for home, of in asked.items()}
-            replies = self._homes.each(ACCEPT, calls)
+            replies = self._homes.each("accept", calls)
             if all(reply[0] == policies.number for reply in replies.values()):
                 return asked, replies
             self._policies.agree()
@@ -244,7 +243,7 @@ class Linker:
         }
         policies = self._policies.state.number
         urls: dict[tuple[int, int], bytes] = {}
-        for home, reply in self._homes.each(ACCEPT, {home: (policies, one) for home, one in packed.items()}).items():
+        for home, reply in self._homes.each("accept", {home: (policies, one) for home, one in packed.items()}).items():
             if reply[0] == policies:
                 urls.update(zip(asked[home], reply[3:], strict=True))
         best = {place: [(n, url) for n in of if (url := urls.get((place, n)))] for place, of in order.items()}

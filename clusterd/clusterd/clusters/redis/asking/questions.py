@@ -32,7 +32,7 @@ from clusterd.clusters.redis.asking.members import (
 )
 from clusterd.clusters.redis.asking.origins import originals
 from clusterd.clusters.redis.asking.ranking import of_company, ranked, rankings, unproposed
-from clusterd.clusters.redis.home import VERSIONS, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import CHUNK, PART, Homes
 from clusterd.clusters.redis.spans.counting import ClusterCounts
 from clusterd.clusters.redis.spans.steps import Spans
@@ -255,7 +255,7 @@ class Questions:
         for one in self._homes.rounds([len(places) for places in of], alone=PART):
             parts = {home: of[home][start:end] for home, (start, end) in one.items()}
             keys = {home: ("hash", b"".join([url_key(urls[place]) for place in part])) for home, part in parts.items()}
-            for home, reply in self._homes.each(VERSIONS, keys).items():
+            for home, reply in self._homes.each("versions", keys).items():
                 for place, packed in zip(parts[home], reply[1::2], strict=True):
                     found[place] = packed
         return found

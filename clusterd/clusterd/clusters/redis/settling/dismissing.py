@@ -16,7 +16,7 @@ from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_crawler.sketch import PROFILES
 
-from clusterd.clusters.redis.home import DISMISS, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.posting import Stored, withdraw
 from clusterd.clusters.redis.settling.lease import Lease
@@ -91,7 +91,7 @@ class Dismisser:
         for home, of in ready.items():
             packed = struct.pack(f"<{len(of) + len(pending[home])}Q", *of, *pending[home])
             calls[home.place] = self._lease.token, self._patience, len(of), packed, now
-        replies = self._homes.each(DISMISS, calls).values()
+        replies = self._homes.each("dismiss", calls).values()
         done = any(reply > 0 for reply in replies)
         if done and len(self._homes) > 1:
             self._spans.advance()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping
 
 from clusterd_consumer.redis_scripts import packed_numbers
 
-from clusterd.clusters.redis.home import NEAR
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.splitting import Search
@@ -38,7 +37,7 @@ def _leave_out(homes: Homes, fed: Collection[Joined], dead: dict[int, bool]) -> 
     place = homes.place_of
     asked = {other for of in fed for node, joined in of.items() for other in joined if place(other) != place(node)}
     groups = homes.by_home((node, node) for node in asked - dead.keys())
-    replies = homes.each(NEAR, {home: (packed_numbers(group), 1) for home, group in groups.items()})
+    replies = homes.each("near", {home: (packed_numbers(group), 1) for home, group in groups.items()})
     for home, group in groups.items():
         dead.update(zip(group, (not has for has in replies[home]), strict=True))
     for of in fed:

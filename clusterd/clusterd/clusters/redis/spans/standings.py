@@ -9,7 +9,6 @@ from typing import Final
 
 from clusterd_consumer.redis_scripts import packed_numbers
 
-from clusterd.clusters.redis.home import NEAR, STANDS
 from clusterd.clusters.redis.homes import Homes
 
 #: From here on the name of a cluster says which span it is part of (`lua/spans.lua`).
@@ -136,7 +135,7 @@ class Standings:
         groups = self._homes.by_home((content, (policy, content)) for policy, content in dict.fromkeys(asked))
         packed = {place: (b"".join([struct.pack("<BI", *one) for one in group]),) for place, group in groups.items()}
         found: dict[tuple[int, int], tuple[int, int]] = {}
-        for place, reply in self._homes.each(STANDS, packed).items():
+        for place, reply in self._homes.each("stands", packed).items():
             for one, (has_company, size, name) in zip(groups[place], STOOD.iter_unpack(reply), strict=True):
                 if has_company or everyone:
                     found[one] = name, size
@@ -145,7 +144,7 @@ class Standings:
     def near(self, contents: Iterable[int]) -> dict[int, bytes]:
         """Return the packed edges of contents."""
         groups = self._homes.by_home((content, content) for content in dict.fromkeys(contents))
-        replies = self._homes.each(NEAR, {place: (packed_numbers(group),) for place, group in groups.items()})
+        replies = self._homes.each("near", {place: (packed_numbers(group),) for place, group in groups.items()})
         return {content: one for place, of in groups.items() for content, one in zip(of, replies[place], strict=True)}
 
     def _places(self, homes: int) -> list[int]:

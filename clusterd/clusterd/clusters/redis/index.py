@@ -71,6 +71,7 @@ from clusterd.clusters.redis.spans.beyond import Beyond
 from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.redis.stream import SecondStream
 from clusterd.clusters.redis.wholes import show_whole, similar_whole, whole_sketch
+from clusterd.portions import portions
 
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
@@ -152,10 +153,9 @@ class RedisIndex:
             outcomes = self._finish(sketches, registered, lambda: self._post(sketches, registered), moves, states)
             self._help()
             return outcomes
-        parts = [sketches[start : start + size] for start in range(0, len(sketches), size)]
         with ThreadPoolExecutor(1) as posting, ThreadPoolExecutor(1) as linking:
             going: list[Future[list[Outcome]]] = []
-            for part in parts:
+            for part in portions(sketches, size):
                 if len(going) > 2:
                     going[-3].result()
                 registered = self._register(part)

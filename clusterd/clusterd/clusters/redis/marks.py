@@ -41,6 +41,7 @@ from clusterd.clusters.redis.home import pairs
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.numbers import Numbers, go_on
 from clusterd.clusters.redis.pending import Pending, positions
+from clusterd.portions import portions
 
 log = logging.getLogger(__name__)
 
@@ -177,10 +178,10 @@ class Marks:
         outside = bool(here.position or held.position)  # the log is kept outside the store
         for home, counters in zip(self._homes.all, self._homes.counters(), strict=True):
             again = [number for number in held.pending if self._homes.place_of(number) == home.place]
-            for some in (again, range(held.node(home.place) + 1, counters.nodes + 1)) if outside or emptied else ():
-                for start in range(0, len(some), CHUNK):
+            for given in (again, range(held.node(home.place) + 1, counters.nodes + 1)) if outside or emptied else ():
+                for some in portions(given, CHUNK):
                     self._home.command("EXPIRE", "back:lock", LEASE)
-                    home.run("repend", packed_numbers(some[start : start + CHUNK]))
+                    home.run("repend", packed_numbers(some))
             if not outside:
                 home.run("rebuild", held.node(home.place) + 1)
         self._review(last, here)

@@ -24,6 +24,7 @@ from clusterd.clusters.redis.homes import CHUNK, OWN, PART, Homes
 from clusterd.clusters.redis.spans.beyond import EQUAL, SHOWN, TEXT
 from clusterd.clusters.redis.spans.standings import SPANNED
 from clusterd.clusters.redis.spans.steps import Spans
+from clusterd.portions import portions
 
 #: Pages of contents that one call tells, at most: some 3 µs each.
 PAGES: Final = 1000
@@ -203,8 +204,8 @@ class Members:
             _, walked = self.of(slot, url, WALKED - len(seen)) or (0, [])
             fresh = [page for page in walked[: WALKED - len(seen)] if page not in seen]
             seen.update(fresh)
-            for start in range(0, len(fresh), CHUNK):
-                yield self._contents(fresh[start : start + CHUNK], profile, known)
+            for some in portions(fresh, CHUNK):
+                yield self._contents(some, profile, known)
 
     def _contents(self, pages: Sequence[int], profile: int, known: Collection[int]) -> list[int]:
         """Return the contents that pages show now, of this profile and not known."""

@@ -36,6 +36,7 @@ from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import CHUNK, PART, Homes
 from clusterd.clusters.redis.spans.counting import ClusterCounts
 from clusterd.clusters.redis.spans.steps import Spans
+from clusterd.portions import portions
 
 #: URLs of one content that are put in order, at least; of more, any are answered.
 EQUALS: Final = 64
@@ -82,8 +83,7 @@ class Questions:
     def cluster_names(self, policies: Sequence[Policy], urls: Sequence[str], policy: str) -> list[str | None]:
         """Return the name of the cluster of each URL: a few round trips for `CHUNK`, none of them walked."""
         slot = slot_of(policies, policy)
-        parts = (urls[start : start + CHUNK] for start in range(0, len(urls), CHUNK))
-        names = [name for part in parts for name in self._members.names(slot, part)]
+        names = [name for part in portions(urls, CHUNK) for name in self._members.names(slot, part)]
         return [None if name is None else f"{policy}-{name}" for name in names]
 
     def similar(
@@ -115,8 +115,7 @@ class Questions:
         """Return what `similar` says of each of these by the lists alone: some ten round trips for `LISTED`."""
         kind, named = PROFILES[profile], _names_clusters(policies)
         found: list[list[Hit]] = []
-        for start in range(0, len(queries), LISTED):
-            part = queries[start : start + LISTED]
+        for part in portions(queries, LISTED):
             stored = [one for one, _ in prepare_all(part, kind, self._scheme)]
             found += self._hits(rankings(self._lists, part, stored, kind, self._scheme), named, limit)
         return found
@@ -124,8 +123,7 @@ class Questions:
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return the other page that resembles each best; None where there is none. Four round trips for `TOGETHER`."""
         found: list[Hit | None] = []
-        for start in range(0, len(sketches), TOGETHER):
-            part = sketches[start : start + TOGETHER]
+        for part in portions(sketches, TOGETHER):
             best = [dict(islice(one.items(), BEST)) for one in matching(self._lists, part, self._scheme)]
             shown = self._members.shown(sorted({number for one in best for number in one}), 2)
             pages = sorted({page for _, _, of in shown.values() for page in of})
@@ -181,9 +179,9 @@ class Questions:
 
     def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
         """Yield each host with the versions of its URLs: of hosts of few pages up to `CHUNK` pages at a time."""
-        for start in range(0, len(hosts), CHUNK):
+        for some in portions(hosts, CHUNK):
             few: list[tuple[str, bytes]] = []
-            for host, numbers in self._first_pages_of(hosts[start : start + CHUNK]):
+            for host, numbers in self._first_pages_of(some):
                 if sum(len(of) for _, of in few) + len(numbers) >= CHUNK * PAGE:
                     yield from self._together(few)
                     few = []
@@ -234,8 +232,7 @@ class Questions:
     def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:
         """Return the stored sketches of versions: two round trips for `CHUNK`."""
         found: list[StreamSketch | None] = []
-        for start in range(0, len(asked), CHUNK):
-            part = asked[start : start + CHUNK]
+        for part in portions(asked, CHUNK):
             fetches = self._fetches(part)
             stored_of = self._lists.sketches({fetch.number for fetch in fetches if fetch is not None})
             found += [None if fetch is None else _restored(fetch, stored_of[fetch.number]) for fetch in fetches]

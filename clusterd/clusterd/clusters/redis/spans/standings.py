@@ -10,6 +10,7 @@ from typing import Final
 from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.redis.homes import Homes
+from clusterd.portions import portions
 
 #: From here on the name of a cluster says which span it is part of (`lua/spans.lua`).
 SPANNED: Final = 1 << 31
@@ -88,8 +89,8 @@ class Standings:
             return {}
         spans = sorted({name - SPANNED for name in names if name >= SPANNED})
         found: dict[int, Standing] = {}
-        for start in range(0, len(spans), CHUNK):
-            found |= self._standings(spans[start : start + CHUNK], everywhere)
+        for some in portions(spans, CHUNK):
+            found |= self._standings(some, everywhere)
         return found
 
     def _standings(self, spans: Sequence[int], everywhere: bool) -> dict[int, Standing]:

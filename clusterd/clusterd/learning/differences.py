@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ COMPARED: Final = 400
 READ: Final = 4096
 
 #: Its kind (`candidates.EDITS`), and what differs.
-Difference = tuple[str, tuple[object, ...]]
+Difference = tuple[str, tuple[Any, ...]]
 
 
 def duplicates(snapshot: Snapshot) -> Iterator[Rows]:

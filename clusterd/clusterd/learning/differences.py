@@ -15,7 +15,7 @@ import numpy as np
 
 from clusterd.learning.edits.deep import ending_of, infix_of
 from clusterd.learning.edits.fixed_values import TOGETHER
-from clusterd.learning.edits.proposing import begun_alike
+from clusterd.learning.edits.proposing import begun_alike, in_pairs
 from clusterd.learning.edits.spellings import spaces_of_components
 from clusterd.learning.evidence.arrays import Rows, begins, by_number
 from clusterd.learning.evidence.shapes import ColumnKey
@@ -52,10 +52,9 @@ def differences(snapshot: Snapshot, clusters: Iterable[Rows]) -> Counter[Differe
     found: Counter[Difference] = Counter()
     for taken in _pages_of(snapshot, clusters):
         seen: dict[Difference, int] = {}
-        for at in range(1, len(taken)):
-            for other in {0, at - 1}:
-                for kind in _difference(taken[other], taken[at]):
-                    seen[kind] = seen.get(kind, 0) + 1
+        for plain, page in in_pairs(taken):
+            for kind in _difference(plain, page):
+                seen[kind] = seen.get(kind, 0) + 1
         for kind in seen:
             found[kind] += 1
         for kind, pairs in seen.items():

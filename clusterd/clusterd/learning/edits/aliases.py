@@ -25,7 +25,7 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.components import Components
 from clusterd.learning.edits.edit import PathEdit, shortened
-from clusterd.learning.edits.proposing import PathsByQuery, begun_alike
+from clusterd.learning.edits.proposing import PathsByQuery, begun_alike, in_pairs
 
 #: Fewest contents that propose an alias before it is judged.
 PROPOSED: Final = 4
@@ -101,11 +101,9 @@ def aliases(contents: Iterable[PathsByQuery]) -> list[PathEdit]:
 def _pairs(of_content: PathsByQuery, components: Components) -> Iterator[tuple[Prefix, Prefix, str]]:
     """Yield (prefix that goes, prefix that stays, folder below both or "") of pages of one content and one query."""
     for found in of_content:
-        paths = sorted(found, key=len)
-        for at, parts in enumerate(paths[1:], 1):
-            for other in {0, at - 1}:
-                components.note(paths[other], parts)
-                yield from _prefixes(paths[other], parts)
+        for short, long in in_pairs(sorted(found, key=len)):
+            components.note(short, long)
+            yield from _prefixes(short, long)
 
 
 def _prefixes(kept: list[str], gone: list[str]) -> Iterator[tuple[Prefix, Prefix, str]]:

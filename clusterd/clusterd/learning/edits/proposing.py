@@ -25,6 +25,8 @@ PARTS: Final = 6
 
 Place = TypeVar("Place", bound=tuple[object, ...])
 Made = TypeVar("Made", bound=Hashable)
+#: A page, or its path, as it is compared.
+Page = TypeVar("Page")
 #: Path and parameters of a page, and the components of one of its content that has no query.
 Beside = tuple[str, dict[ColumnKey, str], list[str]]
 #: Of a content the paths of its pages, in components, those of one query together.
@@ -77,6 +79,18 @@ def _beside_plain(snapshot: Snapshot, rows: Rows) -> Iterator[Beside]:
         if shape and len(shape) <= PARTS and all(is_plain(key) for key in shape):
             pairs = {key: snapshot.text(key, row) for key in shape}
             yield from ((path, pairs, parts) for parts in plain)
+
+
+def in_pairs(pages: Sequence[Page]) -> Iterator[tuple[Page, Page]]:
+    """Yield what pages are compared: each but the first with the first, and with the one before it.
+
+    >>> list(in_pairs("abcd"))
+    [('a', 'b'), ('a', 'c'), ('b', 'c'), ('a', 'd'), ('c', 'd')]
+    """
+    for at, page in enumerate(pages[1:]):
+        yield pages[0], page
+        if at:
+            yield pages[at], page
 
 
 def begun_alike(one: Sequence[str], other: Sequence[str]) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import chosen_of, deletions, renumber, reshape, unmoved
-from clusterd.learning.edits.proposing import is_plain
+from clusterd.learning.edits.proposing import in_pairs, is_plain
 from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
 from clusterd.learning.evidence.columns import VALUELESS, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, without
@@ -149,13 +149,11 @@ def compared(snapshot: Snapshot, rows: Rows, plans: Plans) -> Iterator[Compared]
     for row, number, path, key in zip(rows.tolist(), shape.tolist(), paths, keys, strict=True):
         firsts.setdefault(path, {}).setdefault(key, (row, number))
     for chosen in firsts.values():
-        pages = list(chosen.values())[:COMPARED]
-        for at, page in enumerate(pages):
-            for other in {0, at - 1} - {at, -1}:
-                for fixed, referring in ((pages[other], page), (page, pages[other])):
-                    plan = plans.of(fixed[1], referring[1])
-                    if plan is not None and plan.agree(snapshot, fixed[0], referring[0]):
-                        yield fixed[0], referring[0], plan
+        for pair in in_pairs(list(chosen.values())[:COMPARED]):
+            for fixed, referring in (pair, pair[::-1]):
+                plan = plans.of(fixed[1], referring[1])
+                if plan is not None and plan.agree(snapshot, fixed[0], referring[0]):
+                    yield fixed[0], referring[0], plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,14 +179,13 @@ class Linker:
         for home, of in asked.items():
             shown, stands = iter(replies[home][3:]), struct.iter_unpack("<II", replies[home][2])
             for (place, number, bits, is_asked, _), said in zip(of, replies[home][1], strict=True):
+                content = registered[place].content
                 if said and bits:
                     accepted[place][number] = bits
-                    for policy in range(bits.bit_length()):
-                        if bits >> policy & 1:
-                            size, name = next(stands)
-                            stand[policy, number] = name, size
+                    for pair in pairs_of(content, number, bits):
+                        size, name = next(stands)
+                        stand[pair.policy, number] = name, size
                 if said == 2:
-                    content = registered[place].content
                     twins.setdefault(self._homes.place_of(content), []).append(content)
                 if is_asked:
                     shows[place] = number, next(shown)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import mmh3
-from clusterd_consumer.redis_scripts import Calls, Request, process
+from clusterd_consumer.redis_scripts import Calls, Request, packed_numbers, process
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import host_of
 
@@ -82,6 +82,12 @@ class Homes:
         for number, item in numbered:
             groups.setdefault(self.place_of(number), []).append(item)
         return groups
+
+    def of_numbers(self, name: str, numbers: Iterable[int], *further: Any) -> Iterable[tuple[list[int], Any]]:
+        """Run a function in the home of each number, with all that are of that home; return these with its reply."""
+        groups = self.by_home((number, number) for number in numbers)
+        replies = self.each(name, {place: (packed_numbers(of), *further) for place, of in groups.items()})
+        return zip(groups.values(), replies.values(), strict=True)
 
     def hand(self, name: str, numbered: Iterable[tuple[int, bytes]]) -> None:
         """Run a function in the home of each number, with all that is packed for that home; nowhere without any."""

@@ -181,9 +181,8 @@ class Members:
         """Return those of these texts that other homes show as well, each with its numbers there."""
         if len(self._homes) == 1 or not texts:
             return {}
-        own = self._homes.by_home((text, text) for text in texts)
-        replies = self._homes.each("texts", {place: (packed_numbers(of),) for place, of in own.items()})
-        found = [one[:4] for reply in replies.values() for one in TEXT.iter_unpack(reply) if one[0] in texts]
+        told = self._homes.of_numbers("texts", texts)
+        found = [one[:4] for _, reply in told for one in TEXT.iter_unpack(reply) if one[0] in texts]
         packed = b"".join([EQUAL.pack(*identity, 0) for _, *identity in found])
         shown = self._homes.each("equals", {home.place: (packed,) for home in self._homes.all})
         elsewhere: dict[int, list[int]] = {}

@@ -59,11 +59,8 @@ def _beyond(homes: Homes, spans: Spans, slot: int, contents: Sequence[int], foun
     """
     stand = spans.stand((slot, content) for content in contents)
     names = [stand[slot, content][0] for content in contents]
-    wanted = homes.by_home((number, number) for number in {*names, *(one[0] for one in found)})
-    replies = homes.each("texts", {home: (packed_numbers(of),) for home, of in wanted.items()})
-    texts = {
-        node: (text, profile) for reply in replies.values() for node, _, profile, text, _ in TEXT.iter_unpack(reply)
-    }
+    told = homes.of_numbers("texts", {*names, *(one[0] for one in found)})
+    texts = {node: (text, profile) for _, reply in told for node, _, profile, text, _ in TEXT.iter_unpack(reply)}
     origins = []
     for content, name, (oldest, text, own, named, profile) in zip(contents, names, found, strict=True):
         first = (oldest, texts[oldest][0]) if oldest in texts else (content, text)

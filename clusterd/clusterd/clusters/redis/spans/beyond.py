@@ -12,7 +12,6 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.contract import Policy
@@ -112,11 +111,8 @@ class Beyond:
             for place, words in before.items()
             if (homes := self._beyond(registered[place], words, standings))
         }
-        groups: dict[int, list[int]] = {}
-        for place in wide:
-            groups.setdefault(self._homes.place_of(before[place][1]), []).append(before[place][1])
-        replies = self._homes.each("texts", {home: (packed_numbers(of),) for home, of in groups.items()})
-        known = {one[0]: one[1:4] for reply in replies.values() for one in TEXT.iter_unpack(reply)}
+        told = self._homes.of_numbers("texts", (before[place][1] for place in wide))
+        known = {one[0]: one[1:4] for _, reply in told for one in TEXT.iter_unpack(reply)}
         return [
             Text(place, before[place], homes, known[before[place][1]], False, False)
             for place, homes in wide.items()

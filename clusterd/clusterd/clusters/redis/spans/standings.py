@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusterd_consumer.redis_scripts import packed_numbers
-
 from clusterd.clusters.redis.homes import Homes
 from clusterd.portions import portions
 
@@ -144,9 +142,8 @@ class Standings:
 
     def near(self, contents: Iterable[int]) -> dict[int, bytes]:
         """Return the packed edges of contents."""
-        groups = self._homes.by_home((content, content) for content in dict.fromkeys(contents))
-        replies = self._homes.each("near", {place: (packed_numbers(group),) for place, group in groups.items()})
-        return {content: one for place, of in groups.items() for content, one in zip(of, replies[place], strict=True)}
+        told = self._homes.of_numbers("near", dict.fromkeys(contents))
+        return {content: one for of, reply in told for content, one in zip(of, reply, strict=True)}
 
     def _places(self, homes: int) -> list[int]:
         return [place for place in range(len(self._homes)) if homes >> place & 1]

@@ -70,15 +70,17 @@ def _read_named(key: Key) -> Reader:
         return None
 
     def read_matrix(url: Url) -> str | None:
-        left = occurrence
-        for _, known, value in url.matrix or ():
-            if known == name:
-                left -= 1
-                if not left:
-                    return value or ""
-        return None
+        index = parameter_index(key, url)
+        return None if url.matrix is None or index < 0 else url.matrix[index][2] or ""
 
     return read_matrix if name.startswith(";") else read_query
+
+
+def parameter_index(key: Key, url: Url) -> int:
+    """Return the index in ``url.query``, or in ``url.matrix``, of the parameter that a key means; -1: there is none."""
+    names = [pair[0] for pair in url.query] if in_query(key.name) else [entry[1] for entry in url.matrix or ()]
+    places = [index for index, name in enumerate(names) if name == key.name]
+    return places[key.occurrence - 1] if 0 < key.occurrence <= len(places) else -1
 
 
 def component_index(key: Key, url: Url) -> int:

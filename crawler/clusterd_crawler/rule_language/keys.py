@@ -120,12 +120,10 @@ def _handles(rule: Rule) -> Iterable[Handle]:
 
 def _any_of(rule: Rule) -> Iterable[Handle]:
     """Return handles of which a URL must have at least one for the rule to change it; none where there are no such."""
-    paths = [
-        c.values for c in rule.context if c.test == "in" and c.key.start > 2 and not (c.key.deep or c.key.deep_end)
-    ]
-    if paths:
-        index = next(c.key.start for c in rule.context if c.test == "in" and c.values is paths[0])
-        return [(index, value) for value in paths[0]]
+    for condition in rule.context:
+        key = condition.key
+        if condition.test == "in" and key.start > 2 and not (key.deep or key.deep_end):
+            return [(key.start, value) for value in condition.values]
     names = [edit.key.name for edit in rule.transformation if edit.op == "delete" and in_query(edit.key.name)]
     if len(names) == len(rule.transformation):
         return [("q", name) for name in names]

@@ -34,6 +34,7 @@ from clusterd.clusters.redis.asking.origins import originals
 from clusterd.clusters.redis.asking.ranking import of_company, ranked, rankings, unproposed
 from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import CHUNK, PART, Homes
+from clusterd.clusters.redis.policies import Policies
 from clusterd.clusters.redis.spans.counting import ClusterCounts
 from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.portions import portions
@@ -51,10 +52,11 @@ COMPANY: Final = 1000
 
 
 class Questions:
-    """Answers about clusters, pages and documents never seen before."""
+    """Answers about clusters, pages and documents never seen before, under the policies that the store has by then."""
 
-    def __init__(self, homes: Homes, spans: Spans, lists: RedisLists, scheme: Scheme) -> None:
+    def __init__(self, homes: Homes, policies: Policies, spans: Spans, lists: RedisLists, scheme: Scheme) -> None:
         self._homes = homes
+        self._policies = policies
         self._spans = spans
         self._lists = lists
         self._scheme = scheme
@@ -62,35 +64,35 @@ class Questions:
         self._listing = Listing(homes, spans, self._members)
         self._counts = ClusterCounts(homes)
 
-    def clusters(self, policies: Sequence[Policy], policy: str, min_size: int, host: str | None) -> Iterator[Cluster]:
+    def _known(self) -> Sequence[Policy]:
+        return self._policies.reload().entries
+
+    def clusters(self, policy: str, min_size: int, host: str | None) -> Iterator[Cluster]:
         """Yield the clusters of a policy, largest first."""
-        return self._listing.clusters(policies, policy, min_size, host)
+        return self._listing.clusters(self._known(), policy, min_size, host)
 
-    def cluster_counts(self, policies: Sequence[Policy]) -> dict[str, int]:
+    def cluster_counts(self) -> dict[str, int]:
         """Return how many clusters of two URLs and more each policy has."""
-        return self._counts.of(
-            [(policy.name, slot_of(policies, policy.name)) for policy in policies if not policy.vacant]
-        )
+        known = self._known()
+        return self._counts.of([(policy.name, slot_of(known, policy.name)) for policy in known if not policy.vacant])
 
-    def cluster_of(self, policies: Sequence[Policy], url: str, policy: str) -> Cluster | None:
+    def cluster_of(self, url: str, policy: str) -> Cluster | None:
         """Return the cluster of a URL; walks its members in bounded calls."""
-        found = self._members.of(slot_of(policies, policy), url)
+        found = self._members.of(slot_of(self._known(), policy), url)
         if found is None:
             return None
         name, pages = found
         return gathered(f"{policy}-{name}", policy, urls_of(self._homes, np.array(pages)))
 
-    def cluster_names(self, policies: Sequence[Policy], urls: Sequence[str], policy: str) -> list[str | None]:
+    def cluster_names(self, urls: Sequence[str], policy: str) -> list[str | None]:
         """Return the name of the cluster of each URL: a few round trips for `CHUNK`, none of them walked."""
-        slot = slot_of(policies, policy)
+        slot = slot_of(self._known(), policy)
         names = [name for part in portions(urls, CHUNK) for name in self._members.names(slot, part)]
         return [None if name is None else f"{policy}-{name}" for name in names]
 
-    def similar(
-        self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, look: Look
-    ) -> list[Hit]:
+    def similar(self, query: StreamSketch, profile: int, limit: int, look: Look) -> list[Hit]:
         """Return the pages that resemble the query, best first: all its values are looked up, not a few."""
-        kind = PROFILES[profile]
+        kind, policies = PROFILES[profile], self._known()
         stored, _ = prepare(query, kind, self._scheme)
         (found,) = rankings(self._lists, [query], [stored], kind, self._scheme)
         named = _names_clusters(policies)
@@ -109,11 +111,9 @@ class Questions:
                 more |= unproposed(stored, kind, self._stored(unknown), contents)
         return self._hits([ranked(found | more)], named, limit)[0] if more else hits
 
-    def listed(
-        self, policies: Sequence[Policy], queries: Sequence[StreamSketch], profile: int, limit: int
-    ) -> list[list[Hit]]:
+    def listed(self, queries: Sequence[StreamSketch], profile: int, limit: int) -> list[list[Hit]]:
         """Return what `similar` says of each of these by the lists alone: some ten round trips for `LISTED`."""
-        kind, named = PROFILES[profile], _names_clusters(policies)
+        kind, named = PROFILES[profile], _names_clusters(self._known())
         found: list[list[Hit]] = []
         for part in portions(queries, LISTED):
             stored = [one for one, _ in prepare_all(part, kind, self._scheme)]
@@ -257,10 +257,9 @@ class Questions:
                     found[place] = packed
         return found
 
-    def originals(
-        self, policies: Sequence[Policy], policy: str, asked: Sequence[tuple[str, int | None]]
-    ) -> list[int | None]:
+    def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
         """Return for each version the text of the oldest content that is known to resemble it itself."""
+        policies = self._known()
         slot, kind = slot_of(policies, policy), next(one for one in policies if one.name == policy)
         fetches = self._fetches(asked)
         texts = [fetch.text if fetch else None for fetch in fetches]

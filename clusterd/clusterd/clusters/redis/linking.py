@@ -131,18 +131,15 @@ class Linker:
         contents: Mapping[int, list[int]],
         states: Sequence[int],
     ) -> United:
-        eras = self._spans.known_eras
-        accepted, stand, urls, twins = self._accept(sketches, registered, verdicts, linked)
+        eras, place_of = self._spans.known_eras, self._homes.place_of
+        accepted, stand, urls = self._accept(sketches, registered, verdicts, linked)
         own: dict[int, dict[int, list[int]]] = {}
         kept: dict[int, dict[int, Estimate]] = {}
         for home, pages in linked.items():
-            own[home] = {}
-            for place, matches in pages.items():
-                gone = {number for number in verdicts[place] if self._homes.place_of(number) != home}
-                own[home][place] = [number for number in matches if number not in gone]
-                gone -= accepted[place].keys()
-                kept[place] = {number: one for number, one in verdicts[place].items() if number not in gone}
-        self._homes.send([self._homes.all[home].request("SADD", "twins", *of) for home, of in twins.items()])
+            own[home] = {place: [number for number in of if place_of(number) == home] for place, of in pages.items()}
+            for place in pages:
+                told, judged = accepted[place], verdicts[place]
+                kept[place] = {n: one for n, one in judged.items() if n in told or place_of(n) == home}
         posted = {home: packed_numbers([states[home], *contents[home]]) for home in linked}
         unions = self._link_all(posted, own, registered, kept)
         for place, (number, url) in urls.items():
@@ -159,17 +156,11 @@ class Linker:
         registered: Sequence[Registered],
         verdicts: Mapping[int, Mapping[int, Estimate]],
         linked: Mapping[int, Mapping[int, list[int]]],
-    ) -> tuple[
-        dict[int, dict[int, int]],
-        dict[tuple[int, int], tuple[int, int]],
-        dict[int, tuple[int, bytes]],
-        dict[int, list[int]],
-    ]:
-        """Tell contents of other homes of their edges.
+    ) -> tuple[dict[int, dict[int, int]], dict[tuple[int, int], tuple[int, int]], dict[int, tuple[int, bytes]]]:
+        """Tell contents of other homes of their edges; note which contents have a twin there.
 
         Returns for each page which took one up, with the policies' bits; for each of these, policy and content, name
-        and size of its cluster; for each page its best match elsewhere, with a URL that shows it; and for each home its
-        contents that have a twin elsewhere.
+        and size of its cluster; and for each page its best match elsewhere, with a URL that shows it.
         """
         accepted: dict[int, dict[int, int]] = {place: {} for pages in linked.values() for place in pages}
         asked, replies = self._offer(sketches, registered, verdicts, linked)
@@ -193,7 +184,8 @@ class Linker:
         found = {place: one for place, one in shows.items() if one[1]}
         if gone:
             found |= self._next_best(gone, linked)
-        return accepted, stand, found, twins
+        self._homes.send([self._homes.all[home].request("SADD", "twins", *of) for home, of in twins.items()])
+        return accepted, stand, found
 
     def _offer(
         self,

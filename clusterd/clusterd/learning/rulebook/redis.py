@@ -43,9 +43,9 @@ from clusterd_crawler.message import SkipReport, decode, encode
 from clusterd_crawler.rules import RuleSet
 
 from clusterd.learning.contract import Page
+from clusterd.learning.rulebook.blocks import BLOCK_PAGES, pack, unpack
 from clusterd.learning.rulebook.contract import SKIPS_LIMIT, Entry, Evidence, HostRules
 from clusterd.learning.rulebook.entries import entries_from_bytes, entries_to_bytes, rules_from_bytes, rules_to_bytes
-from clusterd.learning.rulebook.evidence import BLOCK_PAGES, pack, unpack
 from clusterd.learning.rulebook.met import BYTES
 from clusterd.portions import portions
 

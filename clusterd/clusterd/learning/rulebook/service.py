@@ -41,13 +41,14 @@ from clusterd.clusters.contract import Outcome
 from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.agenda import Agenda
+from clusterd.learning.rulebook.blocks import BLOCK_PAGES
 from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, Entry, Evidence, HostRules
-from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
 from clusterd.learning.rulebook.identity import Shown, by_host, failed, filed, page_of, redirected, texts
 from clusterd.learning.rulebook.met import cut_contents
 from clusterd.learning.rulebook.recall import Recall, Recalls, host_learner
 from clusterd.learning.rulebook.redis import RuleBook
+from clusterd.learning.rulebook.reservoir import latest, reservoir, sightings
 from clusterd.learning.rulebook.rule_sets import RuleSets
 from clusterd.learning.rulebook.sharing import Publish, share
 

@@ -15,9 +15,9 @@ from clusterd_crawler import topics
 from clusterd_crawler.fetches import BLOCK, Fetch, key, pack
 
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.evidence import latest
 from clusterd.learning.rulebook.recall import Recall
 from clusterd.learning.rulebook.redis import RuleBook
+from clusterd.learning.rulebook.reservoir import latest
 from clusterd.portions import portions
 
 #: `Transport.publish`: topic, key, value.

@@ -48,3 +48,13 @@ def by_number(numbers: Rows, rows: Rows) -> list[Rows]:
     """Return rows that have a number each, parted by these, in their order; those of one number in the order given."""
     order = np.argsort(numbers, kind="stable")
     return np.split(rows[order], np.flatnonzero(begins(numbers[order]))[1:])
+
+
+def firsts(numbers: Rows | Hashes) -> Rows:
+    """Return, in order, where each number stands first."""
+    return np.sort(np.unique(numbers, return_index=True)[1])
+
+
+def paired(first: Rows, second: Rows) -> Rows:
+    """Return a number for each two, ordered by the first and then by the second."""
+    return first * (int(second.max(initial=0)) + 1) + second

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning.evidence.arrays import distinct
+from clusterd.learning.evidence.arrays import distinct, paired
 from clusterd.learning.trials import tried_together, unseen_pairs
 from clusterd.learning.trials.agreement import DIFFER, is_open
 from clusterd.learning.trials.attributes import FEW_VALUES, Attribute, depth_attribute
@@ -125,8 +125,7 @@ def _pairs_are_open(trials: Trials, attribute: Attribute, edited: Attribute) -> 
     """Whether a value of a key may be expected to agree with one of an edited parameter that it was not seen with."""
     rows, good = trials.outcome.rows, trials.outcome.good
     tried = trials.rows[rows] & (edited.values[rows] > 0) & (attribute.values[rows] > 0)
-    pairs = edited.values[rows[tried]] * (int(attribute.values.max(initial=0)) + 1) + attribute.values[rows[tried]]
-    _, which = np.unique(pairs, return_inverse=True)
+    _, which = np.unique(paired(edited.values[rows[tried]], attribute.values[rows[tried]]), return_inverse=True)
     agreed = np.bincount(which.ravel(), weights=good[tried])
     differed = np.bincount(which.ravel()) - agreed
     return is_open(np.append(0, agreed), np.append(0, differed))

@@ -23,7 +23,7 @@ from clusterd_crawler.rules import Condition
 
 from clusterd.learning.edits import item_orders
 from clusterd.learning.edits.edit import CandidateEdit, Drop, DropUnordered
-from clusterd.learning.evidence.arrays import Flags, Rows, distinct
+from clusterd.learning.evidence.arrays import Flags, Rows, distinct, paired
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import DIFFER, Outcome, lower_bound
@@ -134,7 +134,7 @@ def _beyond_luck(snapshot: Snapshot, found: Proposal, whole: Outcome, values: Ro
     stated = {condition.key for condition in found.conditions if condition.test not in {"only", "depth"}}
     for known in (*attributes(snapshot, found.edit, found.rows), *deeper_attributes(snapshot, found.rows)):
         if known.column not in found.edit.own and known.key in stated:
-            blocks = np.unique(blocks * (int(known.values.max()) + 1) + known.values[edited], return_inverse=True)[1]
+            blocks = np.unique(paired(blocks, known.values[edited]), return_inverse=True)[1]
     chosen = len(distinct(blocks[found.rows[edited]]))
     luck = log(LUCK) - chosen * log(len(distinct(blocks)))
     return found.outcome.agreed * log(min(whole.share, 0.999)) < luck * (1 + found.outcome.differed)

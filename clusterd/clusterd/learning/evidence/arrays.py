@@ -44,7 +44,7 @@ def numbered(texts: Sequence[str]) -> Rows:
     return np.array([numbers[text] for text in texts], np.int64)
 
 
-def by_number(numbers: Rows, rows: Rows) -> list[Rows]:
+def by_number(numbers: Rows | Hashes, rows: Rows) -> list[Rows]:
     """Return rows that have a number each, parted by these, in their order; those of one number in the order given."""
     order = np.argsort(numbers, kind="stable")
     return np.split(rows[order], np.flatnonzero(begins(numbers[order]))[1:])
@@ -58,3 +58,9 @@ def firsts(numbers: Rows | Hashes) -> Rows:
 def paired(first: Rows, second: Rows) -> Rows:
     """Return a number for each two, ordered by the first and then by the second."""
     return first * (int(second.max(initial=0)) + 1) + second
+
+
+def combined(columns: Sequence[Rows]) -> tuple[Rows, Rows]:
+    """Return the combinations of the values that rows have, one a column, and which of them each row has."""
+    combinations, which = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    return combinations, which.ravel()  # of NumPy 2.0 it has two axes

@@ -28,7 +28,7 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.evidence.arrays import Flags, Rows, distinct, firsts
+from clusterd.learning.evidence.arrays import Flags, Rows, combined, distinct, firsts, paired
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import Outcome
@@ -78,9 +78,7 @@ def joint(
     ``dropped``: the other parameters, of which the values do not matter then.
     """
     different = firsts(snapshot.key[rows])
-    stacked = np.stack([values[key][different] for key in few])
-    combinations, which = np.unique(stacked, axis=1, return_inverse=True)
-    which = which.ravel()
+    combinations, which = combined([values[key][different] for key in few])
     group = _of_one_crawl(snapshot, rows[different], which)
     shown = snapshot.content[rows[different]]
     found = _judged(combinations, which, group, shown)
@@ -93,7 +91,7 @@ def joint(
     if chosen is None or int(found.agreed[chosen].sum()) < TRIALS:
         return None
     stays = chosen[which]
-    group = np.unique(group[stays], return_inverse=True)[1].ravel()
+    group = np.unique(group[stays], return_inverse=True)[1]
     kept, agreed = rows[different[stays]], int(found.agreed[chosen].sum())
     outcome = Outcome(kept, np.ones(len(kept), np.bool_), group, shown[stays], agreed, 0)
     allowed = tuple((key, distinct(combinations[at][chosen])) for at, key in enumerate(few))
@@ -130,7 +128,7 @@ def _of_one_crawl(snapshot: Snapshot, rows: Rows, which: Rows) -> Rows:
     if snapshot.seen is None:
         return which
     crawls = np.array([number.bit_length() for number in snapshot.seen[rows].tolist()], np.int64)
-    return np.unique(np.stack([which, crawls]), axis=1, return_inverse=True)[1].ravel()
+    return np.unique(paired(which, crawls), return_inverse=True)[1]
 
 
 def _judged(combinations: Rows, which: Rows, group: Rows, shown: Rows) -> _Combinations:

@@ -17,7 +17,7 @@ from clusterd_crawler.rules import Condition, Key
 from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.edit import Drop
-from clusterd.learning.evidence.arrays import Flags, Rows, by_number, distinct, firsts, paired
+from clusterd.learning.evidence.arrays import Flags, Rows, by_number, combined, distinct, firsts, paired
 from clusterd.learning.evidence.crawls import seen_beside
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import Snapshot
@@ -130,9 +130,8 @@ def by_values(few: list[ColumnKey], values: dict[ColumnKey, Rows], rows: Rows) -
     if not few:
         yield np.zeros((0, 1), np.int64), rows
         return
-    stacked = np.stack([values[key] for key in few])
-    combinations, which = np.unique(stacked, axis=1, return_inverse=True)
-    for number, members in enumerate(by_number(which.ravel(), rows)):
+    combinations, which = combined([values[key] for key in few])
+    for number, members in enumerate(by_number(which, rows)):
         yield combinations[:, [number]], members
 
 

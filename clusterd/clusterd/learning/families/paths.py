@@ -171,7 +171,7 @@ def _of_several(snapshot: Snapshot, query: Hashes, large: Rows) -> Counter[tuple
         rows = np.flatnonzero(snapshot.content == content)
         step = 1 + len(rows) // PROPOSING
         some = rows[::step]
-        for alike in by_number(np.unique(query[some], return_inverse=True)[1].ravel(), some):
+        for alike in by_number(query[some], some):
             one = int(query[alike[0]])
             for _, paths in _of_one_depth(snapshot, alike, -(-FAMILY // step)):
                 free = _new_valued(paths)

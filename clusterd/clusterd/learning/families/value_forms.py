@@ -60,7 +60,7 @@ def of_clean_forms(snapshot: Snapshot, members: Rows, dropped: Iterable[ColumnKe
         words = [_word(snapshot, column, number) for number in numbers.tolist()]
         if not words or "" in words or len(set(words)) > FORMS:
             continue
-        form = numbered(words)[which.ravel()]
+        form = numbered(words)[which]
         shown = snapshot.content[members]
         other = shown != np.bincount(shown).argmax()
         if snapshot.seen is not None:  # of what no crawl has seen beside that page nothing is known

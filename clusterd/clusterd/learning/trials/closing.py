@@ -126,8 +126,8 @@ def _pairs_are_open(trials: Trials, attribute: Attribute, edited: Attribute) -> 
     rows, good = trials.outcome.rows, trials.outcome.good
     tried = trials.rows[rows] & (edited.values[rows] > 0) & (attribute.values[rows] > 0)
     _, which = np.unique(paired(edited.values[rows[tried]], attribute.values[rows[tried]]), return_inverse=True)
-    agreed = np.bincount(which.ravel(), weights=good[tried])
-    differed = np.bincount(which.ravel()) - agreed
+    agreed = np.bincount(which, weights=good[tried])
+    differed = np.bincount(which) - agreed
     return is_open(np.append(0, agreed), np.append(0, differed))
 
 

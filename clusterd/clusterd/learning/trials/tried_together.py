@@ -85,8 +85,8 @@ class Records:
         agreed = np.unique(np.stack([pattern[outcome.rows[good]], trials.units[good]]), axis=1)[0]
         every = np.concatenate([agreed, pattern[outcome.rows[bad]]])
         numbers, which = np.unique(every, return_inverse=True)
-        right = np.bincount(which.ravel()[: len(agreed)], minlength=len(numbers))
-        wrong = np.bincount(which.ravel()[len(agreed) :], minlength=len(numbers))
+        right = np.bincount(which[: len(agreed)], minlength=len(numbers))
+        wrong = np.bincount(which[len(agreed) :], minlength=len(numbers))
         order = np.argsort(-right, kind="stable")
         order = order[numbers[order] != 0]
         numbers, right, wrong = numbers[order], right[order], wrong[order]

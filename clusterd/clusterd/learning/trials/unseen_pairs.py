@@ -30,7 +30,7 @@ def leave_out(trials: Trials, one: Attribute, edited: Attribute, conditions: lis
     ones, at = np.unique(one.values[rows], return_inverse=True)
     others, beside = np.unique(edited.values[rows], return_inverse=True)
     met = np.zeros((len(ones), len(others)), np.int64)
-    np.add.at(met, (at.ravel(), beside.ravel()), 1)
+    np.add.at(met, (at, beside), 1)
     met = met[:, others > 0]
     kept, of_edited = _kept(met, _mixing(one, edited, ones))
     absent = others[others == 0]
@@ -43,7 +43,7 @@ def _mixing(one: Attribute, edited: Attribute, ones: Rows) -> Flags:
     rows = np.isin(one.values, ones) & (edited.values > 0)
     values, at = np.unique(edited.values[rows], return_inverse=True)
     seen = np.zeros((len(ones), len(values)), np.bool_)
-    seen[np.searchsorted(ones, one.values[rows]), at.ravel()] = True
+    seen[np.searchsorted(ones, one.values[rows]), at] = True
     mixing, further = np.eye(len(ones), dtype=np.bool_), seen @ seen.T
     while not np.array_equal(mixing, further):
         mixing, further = further, further @ further

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TypeVar
 
 Thing = TypeVar("Thing")
 
 
-def portions(things: Sequence[Thing], size: int) -> Iterator[Sequence[Thing]]:
+def portions(things: Iterable[Thing], size: int) -> Iterator[list[Thing]]:
     """Yield so many things at a time.
 
     >>> list(portions("abcde", 2)), list(portions("", 2))
-    (['ab', 'cd', 'e'], [])
+    ([['a', 'b'], ['c', 'd'], ['e']], [])
     """
-    return (things[begin : begin + size] for begin in range(0, len(things), size))
+    left = iter(things)
+    return iter(lambda: list(islice(left, size)), [])

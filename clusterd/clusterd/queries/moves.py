@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -147,9 +146,9 @@ class Search:
             return
         settled: dict[str, Found] = {}
         left: list[Trail] = []
-        several = self._lost(sorted(last_seen, key=lambda one: (self.sweeps.sweeps.index(one[1]), one[0])))
-        while some := [Trail(page, start, page, start) for page, start in islice(several, TOGETHER)]:
-            came_to = [(trail, self._direct(trail.page, trail.start, target)) for trail in some]
+        in_order = sorted(last_seen, key=lambda one: (self.sweeps.sweeps.index(one[1]), one[0]))
+        for some in portions(self._lost(in_order), TOGETHER):
+            came_to = [(Trail(page, start, page, start), self._direct(page, start, target)) for page, start in some]
             left += [trail for trail, direct in came_to if direct is None]
             settled |= {one.url: one for one in self._settled([one for one in came_to if one[1]], target)}
         self._follow(left, target)
@@ -200,8 +199,7 @@ class Search:
 
     def _ones(self, pages: Iterable[tuple[Page, str]], target: str) -> Iterator[Found]:
         """Yield what became of pages that these sweeps had, `TOGETHER` at a time."""
-        several = iter(pages)
-        while some := list(islice(several, TOGETHER)):
+        for some in portions(pages, TOGETHER):
             came_to = []
             for page, start in some:
                 trail, found = Trail(page, start, page, start), self._direct(page, start, target)

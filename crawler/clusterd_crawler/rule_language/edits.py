@@ -21,7 +21,7 @@ from clusterd_crawler.rule_language.conditions import (
     read_key,
 )
 from clusterd_crawler.rules import Edit, Key, Rule
-from clusterd_crawler.urls import UNNAMED, Url, in_query, registrable
+from clusterd_crawler.urls import UNNAMED, Url, registrable
 
 
 class Edited(Enum):
@@ -118,10 +118,10 @@ def _delete(key: Key) -> EditFunction:
 
 
 def _delete_parameter(url: Url, key: Key) -> Applied:
-    index = parameter_index(key, url)
+    parameters: list[Any] = url.matrix or [] if key.name[0] == ";" else url.query
+    index = parameter_index(key, parameters)
     if index < 0:
         return None
-    parameters: list[Any] = url.query if in_query(key.name) else url.matrix or []
     del parameters[index]
     return Edited.CHANGED
 
@@ -254,7 +254,7 @@ def _write_query(url: Url, key: Key, value: str) -> Applied:
     if key.name.startswith(";"):
         return None
     value = quote(value, safe=_safe(key))
-    index = parameter_index(key, url)
+    index = parameter_index(key, url.query)
     if index >= 0:
         if (url.query[index][1] or "") == value:
             return None

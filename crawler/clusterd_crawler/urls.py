@@ -78,6 +78,14 @@ def canonical(url: str) -> str:
     return f"{scheme}://{authority}{path}{_escaped(match[4] or '')}"
 
 
+def canonical_if_any(url: str) -> str:
+    """Return the canonical form of a URL, "" of what is none."""
+    try:
+        return canonical(url)
+    except WrongInput:
+        return ""
+
+
 def _shown(url: str) -> str:
     return repr(url if len(url) <= 200 else url[:200] + "…")
 

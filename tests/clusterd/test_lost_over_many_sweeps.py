@@ -255,8 +255,3 @@ def test_pages_whose_match_is_known_are_not_held(monkeypatch: pytest.MonkeyPatch
     assert len(found) == 60
     assert all(one.match for one in found.values())
     assert max(most) < 20
-
-
-def test_portions_are_all_of_it_once() -> None:
-    assert list(moves.portions("abcde", 2)) == ["ab", "cd", "e"]
-    assert list(moves.portions("", 2)) == []

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.evidence import SAME_CONTENT, VERSION, _witnesses, latest, pack, reservoir, unpack
+from clusterd.learning.rulebook.blocks import VERSION, pack, unpack
+from clusterd.learning.rulebook.reservoir import SAME_CONTENT, _witnesses, latest, reservoir
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.sketch import Name

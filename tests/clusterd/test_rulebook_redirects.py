@@ -8,10 +8,10 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook import arrivals, redirecting
 from clusterd.learning.rulebook.arrivals import Arrivals
-from clusterd.learning.rulebook.evidence import SAME_CONTENT, reservoir
 from clusterd.learning.rulebook.identity import redirected
 from clusterd.learning.rulebook.recall import Recall
 from clusterd.learning.rulebook.redirecting import APART, OWN, PATIENCE, SEVERAL
+from clusterd.learning.rulebook.reservoir import SAME_CONTENT, reservoir
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.learning.watch import STRIKES
 from clusterd_crawler import topics

@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.evidence import TOGETHER_SHARE, reservoir
 from clusterd.learning.rulebook.redis import RuleBook
+from clusterd.learning.rulebook.reservoir import TOGETHER_SHARE, reservoir
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.learning.rulebook.together import brought_together
 from clusterd_crawler.names import name_hash

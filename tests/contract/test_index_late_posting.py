@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from clusterd.clusters.redis.home import DISMISS, LEASE, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls
@@ -142,8 +142,8 @@ def test_a_page_whose_message_is_lost_is_waited_for_from_the_first_try_on(redis_
         home = Home(Calls(client), prefix)
         (ghost,) = home.command("LRANGE", "g", 0, -1)
         packed = struct.pack("<Q", int(ghost))
-        assert home.run(LEASE, "token", "") == 1
-        assert [home.run(DISMISS, "token", 60, 0, packed, now) for now in (1000, 1040, 1059, 1060)] == [0, 0, 0, 1]
+        assert home.run("lease", "token", "") == 1
+        assert [home.run("dismiss", "token", 60, 0, packed, now) for now in (1000, 1040, 1059, 1060)] == [0, 0, 0, 1]
         home.command("DEL", "lock")
     assert index.settle() == 0
     for one in (index, died):

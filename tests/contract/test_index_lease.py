@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from clusterd.clusters.redis.home import LEASE, RENEW
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.settling.lease import RENEWAL, Lease, LeaseLost
@@ -27,7 +26,7 @@ def test_a_settler_that_died_in_a_step_goes_on_and_others_wait(redis_url: str, p
         before = mine.token
         assert not another.take()
         assert mine.take()  # the store went away in the midst of a step, and nothing was given back
-        assert stores[0].first.run(RENEW, before) == -1  # what was sent under the lease before counts no more
+        assert stores[0].first.run("renew", before) == -1  # what was sent under the lease before counts no more
         mine.renew()
         mine.give_back()
         assert another.take()
@@ -43,7 +42,7 @@ class Interrupted(Calls):
         self.meanwhile: list[Callable[[], object]] = []
 
     def ask(self, requests: Sequence[Request]) -> list[Any]:
-        if self.meanwhile and any(request.name == LEASE.name for request in requests):
+        if self.meanwhile and any(request.name == "lease" for request in requests):
             self.meanwhile.pop()()
         return super().ask(requests)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clusterd.clusters.contract import SPLITS
-from clusterd.clusters.redis.home import LEASE, PART, PARTED, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request
@@ -69,9 +69,9 @@ def test_pages_that_a_store_has_lost_since_they_were_found_are_searched_for_no_m
     with connect(redis_url) as client:
         home = Home(Calls(client), prefix)
         home.command("RPUSH", "tasks", task, task[:-4])
-        home.run(LEASE, "token", "")
+        home.run("lease", "token", "")
         rest, side = struct.pack("<I", 3), struct.pack("<I", 2)
-        assert home.run(PART, "token", task, b"", rest, side, SPLITS) == 1
+        assert home.run("part", "token", task, b"", rest, side, SPLITS) == 1
         assert home.command("LRANGE", "tasks", 0, -1) == [task[:-4]]
         home.command("DEL", "lock")
     assert index.settle() == 0
@@ -88,12 +88,12 @@ def test_splits_that_nobody_asks_for_are_kept_up_to_a_number_the_latest(redis_ur
     with connect(redis_url) as client:
         home = Home(Calls(client), prefix)
         home.command("RPUSH", "tasks", task, task)
-        home.run(LEASE, "token", "")
+        home.run("lease", "token", "")
         rest_, apart = struct.pack("<I", 6), struct.pack("<5I", *range(1, 6))
-        assert home.run(PART, "token", task, b"", rest_, apart, 3) == 1
+        assert home.run("part", "token", task, b"", rest_, apart, 3) == 1
         assert [split.url for split in index.splits()] == [one.url for one in sides[2:]]
         further = [struct.pack("<BII", 0, 6, 2) + f"http://h.example/{n}".encode() for n in range(2)]
-        assert home.run(PARTED, "token", task + rest_, b"", 4, *further) == 1
+        assert home.run("parted", "token", task + rest_, b"", 4, *further) == 1
         home.command("DEL", "lock")
     told = [split.url for split in index.splits()]
     assert told == [sides[3].url, sides[4].url, "http://h.example/0", "http://h.example/1"]
@@ -108,9 +108,9 @@ def test_a_search_goes_on_from_what_another_policy_left_in_searches_of_that_alon
     with connect(redis_url) as client:
         home = Home(Calls(client), prefix)
         home.command("RPUSH", "tasks", *tasks)
-        home.run(LEASE, "token", "")
+        home.run("lease", "token", "")
         rest, side = struct.pack("<I", 2), struct.pack("<I", 3)
-        assert home.run(PART, "token", tasks[0], b"", rest, side, SPLITS) == 1
+        assert home.run("part", "token", tasks[0], b"", rest, side, SPLITS) == 1
         assert home.command("LRANGE", "tasks", 0, -1) == [tasks[1] + rest, tasks[2]]
     index.close()
 
@@ -123,8 +123,8 @@ def test_a_side_that_no_page_shows_any_more_is_no_split(redis_url: str, prefix: 
     with connect(redis_url) as client:
         home = Home(Calls(client), prefix)
         home.command("RPUSH", "tasks", task)
-        home.run(LEASE, "token", "")
-        assert home.run(PART, "token", task, b"", struct.pack("<I", 1), struct.pack("<I", 3), SPLITS) == 1
+        home.run("lease", "token", "")
+        assert home.run("part", "token", task, b"", struct.pack("<I", 1), struct.pack("<I", 3), SPLITS) == 1
         home.command("DEL", "lock")
     assert index.splits() == []
     index.close()

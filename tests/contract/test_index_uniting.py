@@ -6,7 +6,7 @@ import struct
 from typing import NoReturn
 
 import pytest
-from clusterd.clusters.redis.home import LEAD, RELEASE, SHUT, UNDER, WIDEN, pairs
+from clusterd.clusters.redis.home import pairs
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.spans.standings import RECORD, SPANNED, Span
@@ -147,11 +147,11 @@ def test_a_span_that_was_put_under_another_meanwhile_stays_there(redis_url: str,
     span, root, lost = 5, 3, 9
     home.command("HSET", "spans", span, RECORD.pack(root, 7, 3, 1))
     era = (home.command("GET", "era") or b"0").decode()
-    assert home.run(SHUT, struct.pack("<IBI", span, 1, 0)) == 1
-    assert home.run(WIDEN, era, struct.pack("<IIB", span, 4, 1)) == b"\0"
-    assert home.run(LEAD, struct.pack("<II", lost, root)) == 1
+    assert home.run("shut", struct.pack("<IBI", span, 1, 0)) == 1
+    assert home.run("widen", era, struct.pack("<IIB", span, 4, 1)) == b"\0"
+    assert home.run("lead", struct.pack("<II", lost, root)) == 1
     assert dict(pairs(home.command("HGETALL", "spans"))) == {b"5": RECORD.pack(root, 7, 3, 1)}
-    assert home.run(UNDER, era, struct.pack("<IIIB", lost, root, 7, 1)) == struct.pack("<BI", 1, 7)
+    assert home.run("under", era, struct.pack("<IIIB", lost, root, 7, 1)) == struct.pack("<BI", 1, 7)
     assert home.command("HGET", "spans", lost) == RECORD.pack(root, lost, 7, 1)
     assert home.command("LRANGE", "due", 0, -1) == [TWO.pack(MOVED, lost, root)]
     index.close()
@@ -166,10 +166,10 @@ def test_a_span_is_released_only_as_it_was_counted(redis_url: str, prefix: str) 
     span = int(min(home.command("HKEYS", "parts")))
     era, merged = ((home.command("GET", key) or b"0").decode() for key in ("era", "merged"))
     released = struct.pack("<II", span, 1)
-    assert home.run(RELEASE, era + "1", merged, released) == b""
-    assert home.run(RELEASE, era, merged + "1", released) == b""
+    assert home.run("release", era + "1", merged, released) == b""
+    assert home.run("release", era, merged + "1", released) == b""
     assert partition(index) == expected(crawl)
     before = int(home.command("HLEN", "parts"))
-    assert home.run(RELEASE, era, merged, released) == b"1"
+    assert home.run("release", era, merged, released) == b"1"
     assert int(home.command("HLEN", "parts")) == before - 1
     index.close()

@@ -31,7 +31,7 @@ from clusterd.batch.held_bytes import HeldBytes
 from clusterd.batch.phases import COMMON, LATEST, Block, common_counts
 from clusterd.batch.sorting import RUN
 from clusterd.batch.union import Union
-from clusterd.clusters.acceptance import mask
+from clusterd.clusters.acceptance import accepts
 from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Policy
 
@@ -77,9 +77,8 @@ def _join(collection: Collection, policies: Sequence[Policy], blocks: Iterable[B
             others = {second: stored for second, kind, stored in known if kind == profile}
             verdicts = judge_many(asked, list(others.values()), mantissa(PROFILES[profile]))
             for other, verdict in zip(others, verdicts, strict=True):
-                joined = mask(policies, verdict)
-                for slot, union in enumerate(unions):
-                    if joined >> slot & 1:
+                for policy, union in zip(policies, unions, strict=True):
+                    if accepts(policy, verdict):
                         union.join(first, other)
     return unions
 

@@ -15,12 +15,11 @@ from __future__ import annotations
 from typing import Final
 
 from clusterd_crawler import text
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.message import File, Redirect, may_speak_of
 from clusterd_crawler.page import content_identity
 from clusterd_crawler.skipping.endings import ending
 from clusterd_crawler.skipping.redirects import leads_to
-from clusterd_crawler.urls import canonical, is_text
+from clusterd_crawler.urls import canonical, canonical_if_any, is_text
 from w3lib.html import get_base_url, get_meta_refresh
 
 from clusterd.ingest.raw import RawPage
@@ -71,10 +70,4 @@ class Beside:
 
 
 def _is_told(url: str) -> bool:
-    if not may_speak_of(url) or not is_text(url):
-        return False
-    try:
-        canonical(url)
-    except WrongInput:
-        return False
-    return True
+    return may_speak_of(url) and is_text(url) and bool(canonical_if_any(url))

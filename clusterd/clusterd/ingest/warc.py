@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any, Final
 from zipfile import BadZipFile
 
@@ -129,16 +130,18 @@ def _records(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[T
         plain = _plain(stream)
     except (BrokenRecord, zstandard.ZstdError) as error:
         yield Broken(name, f"its dictionary cannot be read: {error}", ends=True)
-        return
     except UNREADABLE as error:  # a short file of a broken WACZ
         yield Broken(name, f"cannot be read: {error}", ends=True)
-        return
+    else:
+        yield from _records_of(plain, name, taking)
+
+
+def _records_of(plain: io.BufferedReader, name: str, taking: Taking) -> Iterator[Taken[Held] | Broken]:
     is_arc = plain.peek(1).startswith(ARC[:1])  # there may be one byte only so far
     archive = Archive(plain, is_arc=is_arc)
-    number = named = strays = 0
+    named = strays = 0
     of_texts = True
-    while True:
-        number += 1
+    for number in count(1):
         where = f"{name} record {number}"
         try:
             record = next(archive, None)
@@ -155,8 +158,7 @@ def _records(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[T
             of_texts = of_texts and record.rec_type != "response"
             if of_texts and record.rec_type == "conversion":
                 record.rec_type = "resource"
-            other_method = asks_otherwise(record)
-            held = taken(record, other_method, taking(record, archive.loader, where))
+            held = taken(record, asks_otherwise(record), taking(record, archive.loader, where))
             _to_the_end(record)
         except BrokenRecord as error:
             named, ends = number, isinstance(error, EndsEarly)

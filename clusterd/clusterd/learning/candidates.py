@@ -23,6 +23,7 @@ from clusterd.learning.edits.proposing import ValuePair, differing_paths
 from clusterd.learning.edits.references import Plans, compared, references
 from clusterd.learning.edits.spellings import cases, decoded, form_spaces, spaces_in_path, wiki_spaces
 from clusterd.learning.edits.synonyms import synonyms
+from clusterd.learning.evidence.arrays import Rows
 from clusterd.learning.evidence.columns import VALUELESS
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
@@ -44,25 +45,34 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     """Return the deletions of all parameters that together do not matter, and the others, the best supported first."""
     clusters = list(duplicates(snapshot))
     counted = differences(snapshot, clusters)
-    ranked = sorted(counted.items(), key=lambda item: (-item[1], repr(item[0])))
-    found: list[Candidate] = []
+    found = [*_of_differences(snapshot, counted), *_of_pages(snapshot, clusters, counted)]
+    pooled = _pools(snapshot, counted)
+    return pooled, fairly([offer for offer in found if offer not in pooled], CANDIDATES - len(pooled))
+
+
+def _of_differences(snapshot: Snapshot, counted: Counter[Difference]) -> Iterator[Candidate]:
+    """Yield the edits that take away what pages differ in, the best supported first, and the joint deletions."""
     names: list[tuple[ColumnKey, ...]] = []
-    for (kind, what), support in ranked:
+    for (kind, what), support in sorted(counted.items(), key=lambda item: (-item[1], repr(item[0]))):
         if kind != "order" and support < (2 if kind in PRIORS else PROPOSED):
             continue
         if kind == "query":
-            names.append(what)  # type: ignore[arg-type]
+            names.append(what)
         if kind == "value":
-            found += [(edit, 0) for edit in _replacements(snapshot, *what)]  # type: ignore[arg-type]
+            yield from ((edit, 0) for edit in _replacements(snapshot, *what))
         elif kind in EDITS:
-            found.append((EDITS[kind](*what), PRIORS.get(kind, 0)))
+            yield EDITS[kind](*what), PRIORS.get(kind, 0)
+    yield from ((Drop(keys), 0) for keys in joint(names))
+
+
+def _of_pages(snapshot: Snapshot, clusters: list[Rows], counted: Counter[Difference]) -> Iterator[Candidate]:
+    """Yield the edits that are found by the pages of one content, each kind in its own way."""
     elsewhere = [rows for rows in clusters if (snapshot.path[rows] != snapshot.path[rows[0]]).any()]
     differing = differing_paths(snapshot, elsewhere)
     plans = Plans(snapshot)
     compared_pages = [list(compared(snapshot, rows, plans)) for rows in clusters]
-    values: list[ValuePair] = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]  # type: ignore[misc]
+    values: list[ValuePair] = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]
     edits: Iterable[CandidateEdit] = chain(
-        map(Drop, joint(names)),
         _fixed(snapshot, counted),
         aliases(differing),
         references(snapshot, compared_pages),
@@ -77,12 +87,10 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
         cases(snapshot, values),
         wiki_spaces(snapshot, values),
     )
-    found += [(edit, 0) for edit in edits]
-    found += [(spelling, PRIORS["form"]) for spelling in form_spaces(snapshot)]
-    found += [(decoded(key), PRIORS["decode"]) for key in _escaped(snapshot)]
-    found += [(cut, 0) for cut in cuts(snapshot, values)]
-    pooled = _pools(snapshot, counted)
-    return pooled, fairly([offer for offer in found if offer not in pooled], CANDIDATES - len(pooled))
+    yield from ((edit, 0) for edit in edits)
+    yield from ((spelling, PRIORS["form"]) for spelling in form_spaces(snapshot))
+    yield from ((decoded(key), PRIORS["decode"]) for key in _escaped(snapshot))
+    yield from ((cut, 0) for cut in cuts(snapshot, values))
 
 
 def fairly(offers: list[Candidate], room: int) -> list[Candidate]:
@@ -104,7 +112,7 @@ def _pools(snapshot: Snapshot, counted: Counter[Difference]) -> list[Candidate]:
         if kind in {"query", "unordered"}:
             unordered |= kind == "unordered"
             for key in what:
-                differing[key] += support  # type: ignore[index]
+                differing[key] += support
     found = pools(snapshot, Counter({key: count for key, count in differing.items() if count >= PROPOSED}))
     return [(DropUnordered(keys) if unordered else Drop(keys), 0) for keys in found]
 
@@ -135,7 +143,7 @@ def _fixed(snapshot: Snapshot, counted: Counter[Difference]) -> Iterator[Candida
     fixed: Counter[tuple[str, FixedPairs]] = Counter()
     for (kind, what), support in counted.items():
         if kind == "fixed":
-            fixed[what] = support  # type: ignore[index]
+            fixed[what[0], what[1]] = support
     index = {name: index_page(name) for name, _ in fixed if name}
     return fixed_edits(snapshot, fixed, index)
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from clusterd.learning.edits.deep import ending_of, infix_of
 from clusterd.learning.edits.fixed_values import TOGETHER
+from clusterd.learning.edits.proposing import begun_alike, in_pairs
 from clusterd.learning.edits.spellings import spaces_of_components
-from clusterd.learning.evidence.columns import Rows, by_number
+from clusterd.learning.evidence.arrays import Rows, begins, by_number
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 
@@ -32,15 +33,14 @@ COMPARED: Final = 400
 READ: Final = 4096
 
 #: Its kind (`candidates.EDITS`), and what differs.
-Difference = tuple[str, tuple[object, ...]]
+Difference = tuple[str, tuple[Any, ...]]
 
 
 def duplicates(snapshot: Snapshot) -> Iterator[Rows]:
     """Yield, for each content with several pages, its rows in the order of arrival; of very many contents a sample."""
     order = np.argsort(snapshot.content, kind="stable")
-    content = snapshot.content[order]
-    starts = np.flatnonzero(np.append(True, content[1:] != content[:-1])) if len(content) else np.zeros(0, np.int64)
-    ends = np.append(starts[1:], len(content))
+    starts = np.flatnonzero(begins(snapshot.content[order]))
+    ends = np.append(starts[1:], len(order))
     several = np.flatnonzero(ends - starts > 1)
     several = several[:: 1 + len(several) // CONTENTS]
     for start, end in zip(starts[several].tolist(), ends[several].tolist(), strict=True):
@@ -52,10 +52,9 @@ def differences(snapshot: Snapshot, clusters: Iterable[Rows]) -> Counter[Differe
     found: Counter[Difference] = Counter()
     for taken in _pages_of(snapshot, clusters):
         seen: dict[Difference, int] = {}
-        for at in range(1, len(taken)):
-            for other in {0, at - 1}:
-                for kind in _difference(taken[other], taken[at]):
-                    seen[kind] = seen.get(kind, 0) + 1
+        for plain, page in in_pairs(taken):
+            for kind in _difference(plain, page):
+                seen[kind] = seen.get(kind, 0) + 1
         for kind in seen:
             found[kind] += 1
         for kind, pairs in seen.items():
@@ -160,12 +159,8 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
         yield "case", ()
         return
     long, short = (page, plain) if len(page) >= len(plain) else (plain, page)
-    start = 0
-    while start < len(short) and long[start] == short[start]:
-        start += 1
-    end = 0
-    while end < len(short) - start and long[len(long) - 1 - end] == short[len(short) - 1 - end]:
-        end += 1
+    start = begun_alike(short, long)
+    end = begun_alike(short[start:][::-1], long[start:][::-1])
     middle_long, middle_short = long[start : len(long) - end], short[start : len(short) - end]
     if len(middle_long) == 1 and not middle_short:
         yield ("slash", ()) if middle_long == [""] else ("part", (start + 3, middle_long[0]))

@@ -21,9 +21,9 @@ from itertools import chain
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.errors import NotFound, WrongInput
+from clusterd_crawler.errors import NotFound
 from clusterd_crawler.rules import Condition, Edit, Identity, Key, Rule, RuleSet, rule_id
-from clusterd_crawler.urls import Url, canonical, parse
+from clusterd_crawler.urls import Url, canonical_if_any, parse
 
 from clusterd.learning.candidates import Candidate, proposals
 from clusterd.learning.contract import Page
@@ -32,7 +32,8 @@ from clusterd.learning.edits.deep import Cut
 from clusterd.learning.edits.edit import CandidateEdit, Replace, movers
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
 from clusterd.learning.edits.references import Reference
-from clusterd.learning.evidence.columns import Evidence, Flags, Novelty, as_array
+from clusterd.learning.evidence.arrays import Flags, as_array
+from clusterd.learning.evidence.columns import Evidence, Novelty
 from clusterd.learning.evidence.settled import FOLLOWED, Accepted
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.exhausted import Exhausted, exhausted
@@ -86,9 +87,7 @@ class Learner:
     def observe(self, pages: Iterable[Page]) -> None:
         """Take pages in the order in which they were fetched. A URL seen again replaces what was known of it."""
         for page in pages:
-            try:
-                url = canonical(page.url)
-            except WrongInput:
+            if not (url := canonical_if_any(page.url)):
                 continue
             if page.state == "failed":
                 self.evidence.take_back(url, page.crawl)

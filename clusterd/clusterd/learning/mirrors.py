@@ -23,13 +23,12 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 import numpy as np
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Identity, Rule, component, rule_id
-from clusterd_crawler.urls import Url, canonical, registrable, site_of
+from clusterd_crawler.urls import Url, canonical_if_any, registrable, site_of
 
 from clusterd.learning.contract import PAGES, SITES, Page
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.evidence.columns import Rows
+from clusterd.learning.evidence.arrays import Rows, begins
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.learner import Learner, accept
 from clusterd.learning.trials.contexts import Proposal, refine
@@ -52,9 +51,7 @@ class MirrorLearner(Learner):
         super().observe(taken for page in pages if (taken := self._taken(page)) is not None)
 
     def _taken(self, page: Page) -> Page | None:
-        try:
-            url = canonical(page.url)
-        except WrongInput:
+        if not (url := canonical_if_any(page.url)):
             return None
         site = site_of(url)
         if registrable(site.partition("://")[2]) != self.host or "@" in site:
@@ -96,7 +93,7 @@ class MirrorLearner(Learner):
         every = PathEdit((), lambda parts: ["", *parts[1:]])
         shared = every.keys(snapshot, np.ones(len(snapshot), np.bool_))
         order = np.lexsort((site, shared))
-        starts = np.append(True, shared[order][1:] != shared[order][:-1])
+        starts = begins(shared[order])
         first = site[order][np.flatnonzero(starts)[np.cumsum(starts) - 1]]
         later = site[order] != first
         pairs = Counter(zip(site[order][later].tolist(), first[later].tolist(), strict=True))

@@ -26,7 +26,7 @@ from clusterd_crawler.rules import Identity, RuleSet
 from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.skip import Skip
-from clusterd_crawler.urls import canonical, host_of, registrable
+from clusterd_crawler.urls import canonical_if_any, host_of, registrable
 
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
@@ -157,9 +157,7 @@ class Replay:
     def _decide(self, row: CrawlRow) -> None:
         at = self.pages
         content = self.identity(row)
-        try:
-            url = canonical(row.url)
-        except WrongInput:  # No rule speaks of it: it is never skipped.
+        if not (url := canonical_if_any(row.url)):  # No rule speaks of it: it is never skipped.
             self.fetched.add(content)
             return
         skip = self.known.decide(url, at)

@@ -24,9 +24,10 @@ from clusterd_crawler.sketch import Profile
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
+from clusterd.portions import portions
 from clusterd.queries.elsewhere import Elsewhere
 from clusterd.queries.likeness import likeness, made_by
-from clusterd.queries.moves import Search, portions, searches
+from clusterd.queries.moves import PORTION, Search, searches
 from clusterd.queries.stand_ins import Skipped
 
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -91,7 +92,7 @@ def _between(search: Search, start: str, end: str) -> Changes:
     both = before.keys() & after.keys()
     revised = sorted(url for url in both if before[url].text != after[url].text)
     resemblances: list[float] = []
-    for portion in portions(revised):
+    for portion in portions(revised, PORTION):
         search.pages.read([at[url] for url in portion for at in (before, after)])
         compared = (_resemblance(search, before[url], after[url]) for url in portion)
         resemblances += [one for one in compared if one is not None]

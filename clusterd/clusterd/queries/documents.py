@@ -25,6 +25,7 @@ from clusterd_crawler.urls import canonical_hosts
 from clusterd.clusters.contract import Index, Stream
 from clusterd.ingest.contents import ARCHIVES, container, is_html, type_of, unpacked
 from clusterd.ingest.frames import MOST
+from clusterd.portions import portions
 from clusterd.queries.spellings import spellings
 
 #: What marks a text as given on the command line.
@@ -113,8 +114,8 @@ def known_url(url: str, index: Index) -> str | None:
 def known_urls(urls: Sequence[str], index: Index) -> list[str | None]:
     """Return what `known_url` says of each of these, in few calls."""
     found: list[str | None] = []
-    for start in range(0, len(urls), PORTION):
-        spelled = [spellings(url) for url in urls[start : start + PORTION]]
+    for some in portions(urls, PORTION):
+        spelled = [spellings(url) for url in some]
         known = _first_stored([first for first, _ in spelled], index)
         others = _first_stored(
             [others if one is None else [] for one, (_, others) in zip(known, spelled, strict=True)], index

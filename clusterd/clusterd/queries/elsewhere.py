@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import Final
 
@@ -27,6 +27,7 @@ from clusterd_crawler.sketch import Profile, StreamSketch
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
+from clusterd.portions import portions
 from clusterd.queries.likeness import likeness, made_by
 from clusterd.queries.nearest import Owners, Values
 from clusterd.queries.nearness import SAME, TWIN, Page
@@ -224,12 +225,11 @@ class Elsewhere:
 
     def _read(self, versions: Sequence[tuple[str, int]]) -> Past:
         values, owners = [np.zeros(0, np.uint64)], [np.zeros(0, np.intp)]
-        for begin in range(0, len(versions), PORTION):
-            sketches = self.index.sketches(versions[begin : begin + PORTION])
-            for place, sketch in enumerate(sketches, begin):
-                if sketch is not None:
-                    values.append(_smallest(sketch))
-                    owners.append(np.full(len(values[-1]), place, np.intp))
+        sketches = chain.from_iterable(map(self.index.sketches, portions(versions, PORTION)))
+        for place, sketch in enumerate(sketches):
+            if sketch is not None:
+                values.append(_smallest(sketch))
+                owners.append(np.full(len(values[-1]), place, np.intp))
         together, places = np.concatenate(values), np.concatenate(owners)
         order = np.argsort(together, kind="stable")
         return Past([url for url, _ in versions], together[order], places[order])

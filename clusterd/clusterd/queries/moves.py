@@ -28,14 +28,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import partial
-from itertools import islice
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import Profile
 
 from clusterd.clusters.contract import Index, Version
+from clusterd.portions import portions
 from clusterd.queries.addresses import address_bonus
 from clusterd.queries.elsewhere import Elsewhere, Gone
 from clusterd.queries.likeness import likeness
@@ -50,8 +50,6 @@ from clusterd.queries.timeline import Timeline, timeline
 PORTION: Final = 1000
 #: Lost pages of which it is asked at a time where they are on other hosts, and which are told together.
 TOGETHER: Final = 64
-
-Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +146,9 @@ class Search:
             return
         settled: dict[str, Found] = {}
         left: list[Trail] = []
-        several = self._lost(sorted(last_seen, key=lambda one: (self.sweeps.sweeps.index(one[1]), one[0])))
-        while some := [Trail(page, start, page, start) for page, start in islice(several, TOGETHER)]:
-            came_to = [(trail, self._direct(trail.page, trail.start, target)) for trail in some]
+        in_order = sorted(last_seen, key=lambda one: (self.sweeps.sweeps.index(one[1]), one[0]))
+        for some in portions(self._lost(in_order), TOGETHER):
+            came_to = [(Trail(page, start, page, start), self._direct(page, start, target)) for page, start in some]
             left += [trail for trail, direct in came_to if direct is None]
             settled |= {one.url: one for one in self._settled([one for one in came_to if one[1]], target)}
         self._follow(left, target)
@@ -161,7 +159,7 @@ class Search:
 
     def _lost(self, last_seen: Sequence[tuple[str, str]]) -> Iterator[tuple[Page, str]]:
         """Yield lost pages as the sweep that last saw them had them, and that sweep."""
-        for portion in portions(last_seen):
+        for portion in portions(last_seen, PORTION):
             self.pages.read([self.sweeps.pages[sweep][url] for url, sweep in portion])
             for url, sweep in portion:
                 yield self._page(url, sweep), sweep
@@ -201,8 +199,7 @@ class Search:
 
     def _ones(self, pages: Iterable[tuple[Page, str]], target: str) -> Iterator[Found]:
         """Yield what became of pages that these sweeps had, `TOGETHER` at a time."""
-        several = iter(pages)
-        while some := list(islice(several, TOGETHER)):
+        for some in portions(pages, TOGETHER):
             came_to = []
             for page, start in some:
                 trail, found = Trail(page, start, page, start), self._direct(page, start, target)
@@ -309,16 +306,11 @@ def searches(
     index: Index, profile: Profile, hosts: Sequence[str], others: Elsewhere, skipped: Skipped | None = None
 ) -> Iterator[Search]:
     """Yield the search of each host; of hosts of few pages many are read at a time."""
-    for portion in portions(hosts):
+    for portion in portions(hosts, PORTION):
         if skipped is not None:
             skipped.expect(portion)
         for host, known in index.pages_of(portion):
             yield Search(index, profile, host, others, skipped, known)
-
-
-def portions(things: Sequence[Thing], size: int = PORTION) -> Iterator[Sequence[Thing]]:
-    """Yield some things at a time, so many that their sketches take few calls and little memory."""
-    return (things[begin : begin + size] for begin in range(0, len(things), size))
 
 
 def _is_plain(page: Page, found: Found | None) -> bool:

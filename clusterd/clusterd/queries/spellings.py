@@ -14,8 +14,7 @@ from itertools import product
 from typing import Final
 
 import idna
-from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.urls import DEFAULT_PORTS, canonical, host_of, is_text
+from clusterd_crawler.urls import DEFAULT_PORTS, canonical_if_any, host_of, is_text
 
 _ESCAPES: Final = re.compile(r"(?:%[0-9A-F]{2})+")
 #: What stands in a URL only escaped: of a stored one somebody forgot to.
@@ -27,9 +26,7 @@ def spellings(url: str) -> tuple[list[str], list[str]]:
 
     None with half a character, which no stored URL has.
     """
-    try:
-        form = canonical(url)
-    except WrongInput:
+    if not (form := canonical_if_any(url)):
         return [url] if is_text(url) else [], []
     first = [one for one in dict.fromkeys((url, form)) if is_text(one)]
     return first, [one for one in dict.fromkeys(_others(form)) if one not in first and _is(one, form)]
@@ -72,7 +69,4 @@ def _raw(text: str) -> str:
 
 
 def _is(spelling: str, form: str) -> bool:
-    try:
-        return is_text(spelling) and canonical(spelling) == form
-    except WrongInput:
-        return False
+    return is_text(spelling) and canonical_if_any(spelling) == form

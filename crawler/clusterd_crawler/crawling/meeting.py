@@ -16,9 +16,8 @@ from scrapy.utils.httpobj import urlparse_cached
 
 from clusterd_crawler.crawling.event_loop import EventLoop, Worker
 from clusterd_crawler.crawling.older_scrapy import sleep
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.subscribe.subscriber import Subscriber
-from clusterd_crawler.urls import canonical, host_of, registrable
+from clusterd_crawler.urls import canonical_if_any, host_of, registrable
 
 logger = logging.getLogger(__name__)
 
@@ -78,9 +77,7 @@ class Meeting:
         """In the worker's thread."""
         hosts: dict[str, None] = {}
         for url in urls:
-            try:
-                host = host_of(canonical(url))
-            except WrongInput:
-                continue
-            hosts |= dict.fromkeys(sorted({host, registrable(host)}))
+            if form := canonical_if_any(url):
+                host = host_of(form)
+                hosts |= dict.fromkeys(sorted({host, registrable(host)}))
         self._subscriber.meet(*hosts)

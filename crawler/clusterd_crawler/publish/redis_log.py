@@ -12,6 +12,7 @@ from typing import Any, Final
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.publish.spool import Entry
+from clusterd_crawler.servers.redis_address import is_cluster
 from clusterd_crawler.servers.redis_client import Held, connect, translated
 
 #: Entries of the stream beyond which it counts as full: about 1 GB of pages with the default profile.
@@ -29,7 +30,7 @@ class RedisLog:
         #: a server that is loading its data, which may refuse the beginning of a batch and take the rest.
         self._length: int | None = None
         self._client = connect(url)
-        self._held = Held(self._client) if hasattr(self._client, "connection_pool") else None
+        self._held = None if is_cluster(url) else Held(self._client)
 
     def send(self, entries: Sequence[Entry]) -> None:
         """See the contract; no entries only ask whether the server answers."""
@@ -58,6 +59,4 @@ class RedisLog:
     def close(self) -> None:
         """See the contract."""
         with translated(self._url):
-            if self._held is not None:
-                self._held.close()
-            self._client.close()
+            self._client.close()  # and the connection that is held

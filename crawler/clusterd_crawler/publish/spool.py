@@ -248,14 +248,20 @@ class Spool:
         """Take over the segments whose owner is gone, of who began first before others."""
         for lock in sorted(self._folder.glob("*.lock"), key=_made_at):
             try:
-                if lock.stem != self.owner and (held := _take_lock(lock)) is not None:
-                    try:
-                        if self._is_for_ours(held, lock):
-                            self._inherit(lock)
-                    finally:
-                        os.close(held)
+                if lock.stem != self.owner:
+                    self._adopt_from(lock)
             except OSError as error:  # of another user, for one: it is left to its own
                 logger.warning("What another crawl left on the spool cannot be taken over: %s", error)
+
+    def _adopt_from(self, lock: Path) -> None:
+        held = _take_lock(lock)
+        if held is None:
+            return
+        try:
+            if self._is_for_ours(held, lock):
+                self._inherit(lock)
+        finally:
+            os.close(held)
 
     def _is_for_ours(self, held: int, lock: Path) -> bool:
         """Whether what lies there is for our log, or for any; say so where it is not."""
@@ -281,10 +287,9 @@ class Spool:
 
 def _made_at(path: Path) -> int:
     """Return when a lock was made, 0 where it is gone by now."""
-    try:
+    with suppress(OSError):
         return path.stat().st_mtime_ns
-    except OSError:
-        return 0
+    return 0
 
 
 def _hold_lock(path: Path) -> int:
@@ -296,11 +301,9 @@ def _hold_lock(path: Path) -> int:
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(file, fcntl.LOCK_EX)
-        try:
+        with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file), path.stat()):
                 return file
-        except FileNotFoundError:
-            pass
         os.close(file)
 
 

@@ -9,8 +9,8 @@ the end, and cuts a value into four.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from clusterd_crawler.rules import FIRST_COMPONENT, Condition, Key
 from clusterd_crawler.urls import Url, in_query
@@ -70,15 +70,22 @@ def _read_named(key: Key) -> Reader:
         return None
 
     def read_matrix(url: Url) -> str | None:
-        left = occurrence
-        for _, known, value in url.matrix or ():
-            if known == name:
-                left -= 1
-                if not left:
-                    return value or ""
-        return None
+        parameters = url.matrix or []
+        index = parameter_index(key, parameters)
+        return None if index < 0 else parameters[index][2] or ""
 
     return read_matrix if name.startswith(";") else read_query
+
+
+def parameter_index(key: Key, parameters: Sequence[tuple[Any, ...]]) -> int:
+    """Return the index in a URL's query, or in its ``matrix``, of the parameter that a key means; -1: there is none."""
+    name, left = key.name, key.occurrence
+    for index, parameter in enumerate(parameters):
+        if parameter[-2] == name:  # before its value
+            left -= 1
+            if not left:
+                return index
+    return -1
 
 
 def component_index(key: Key, url: Url) -> int:

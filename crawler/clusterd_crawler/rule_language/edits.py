@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
 from clusterd_crawler.rule_language.conditions import (
@@ -17,6 +17,7 @@ from clusterd_crawler.rule_language.conditions import (
     component_index,
     deep_index,
     no_tokens,
+    parameter_index,
     read_key,
 )
 from clusterd_crawler.rules import Edit, Key, Rule
@@ -99,10 +100,8 @@ def _rename(key: Key, name: str) -> EditFunction:
 
 
 def _delete(key: Key) -> EditFunction:
-    if key.name.startswith(";"):
-        return lambda url: _delete_matrix(url, key.name, key.occurrence)
     if key.name:
-        return lambda url: _delete_query(url, key.name, key.occurrence)
+        return lambda url: _delete_parameter(url, key)
 
     def delete_component(url: Url) -> Applied:
         index = component_index(key, url)
@@ -118,27 +117,13 @@ def _delete(key: Key) -> EditFunction:
     return delete_component
 
 
-def _delete_query(url: Url, name: str, occurrence: int) -> Applied:
-    query = url.query
-    left = occurrence
-    for index, pair in enumerate(query):
-        if pair[0] == name:
-            left -= 1
-            if not left:
-                del query[index]
-                return Edited.CHANGED
-    return None
-
-
-def _delete_matrix(url: Url, name: str, occurrence: int) -> Applied:
-    left = occurrence
-    for index, entry in enumerate(url.matrix or ()):
-        if entry[1] == name:
-            left -= 1
-            if not left and url.matrix is not None:
-                del url.matrix[index]
-                return Edited.CHANGED
-    return None
+def _delete_parameter(url: Url, key: Key) -> Applied:
+    parameters: list[Any] = url.matrix or [] if key.name[0] == ";" else url.query
+    index = parameter_index(key, parameters)
+    if index < 0:
+        return None
+    del parameters[index]
+    return Edited.CHANGED
 
 
 def _head(edit: Edit, rule: Rule) -> EditFunction:
@@ -269,16 +254,14 @@ def _write_query(url: Url, key: Key, value: str) -> Applied:
     if key.name.startswith(";"):
         return None
     value = quote(value, safe=_safe(key))
-    left = key.occurrence
-    for index, pair in enumerate(url.query):
-        if pair[0] == key.name:
-            left -= 1
-            if not left:
-                if (pair[1] or "") == value:
-                    return None
-                url.query[index] = (key.name, value)
-                return Edited.CHANGED
-    if left != 1 or value == ANY_VALUE:
+    index = parameter_index(key, url.query)
+    if index >= 0:
+        if (url.query[index][1] or "") == value:
+            return None
+        url.query[index] = (key.name, value)
+        return Edited.CHANGED
+    before = sum(name == key.name for name, _ in url.query)
+    if before != key.occurrence - 1 or value == ANY_VALUE:
         return None
     url.query.append((key.name, value))
     return Edited.CHANGED

@@ -22,11 +22,10 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rule_language.conditions import Check, compile_condition, deep_tokens
 from clusterd_crawler.rule_language.edits import Applied, Edited, EditFunction, compile_edit, says_something
 from clusterd_crawler.rules import FIRST_COMPONENT, HOST, LIVE, Condition, Rule, RuleSet
-from clusterd_crawler.urls import UNNAMED, Url, canonical, host_of, in_query, parse, registrable
+from clusterd_crawler.urls import UNNAMED, Url, canonical, canonical_if_any, host_of, in_query, parse, registrable
 
 #: Most passes over the rules before a URL counts as one on which they contradict each other.
 PASSES: Final = 6
@@ -121,12 +120,10 @@ def _handles(rule: Rule) -> Iterable[Handle]:
 
 def _any_of(rule: Rule) -> Iterable[Handle]:
     """Return handles of which a URL must have at least one for the rule to change it; none where there are no such."""
-    paths = [
-        c.values for c in rule.context if c.test == "in" and c.key.start > 2 and not (c.key.deep or c.key.deep_end)
-    ]
-    if paths:
-        index = next(c.key.start for c in rule.context if c.test == "in" and c.values is paths[0])
-        return [(index, value) for value in paths[0]]
+    for condition in rule.context:
+        key = condition.key
+        if condition.test == "in" and key.start > 2 and not (key.deep or key.deep_end):
+            return [(key.start, value) for value in condition.values]
     names = [edit.key.name for edit in rule.transformation if edit.op == "delete" and in_query(edit.key.name)]
     if len(names) == len(rule.transformation):
         return [("q", name) for name in names]
@@ -263,10 +260,8 @@ class Keys:
 
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return a URL's key and the ids of the rules applied, in order. What is no URL is its own key."""
-        try:
-            return self.key_of_canonical(canonical(url))
-        except WrongInput:
-            return url, ()
+        form = canonical_if_any(url)
+        return self.key_of_canonical(form) if form else (url, ())
 
     def key_of_canonical(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return the key of a URL in canonical form."""

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final, Self, cast
 
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rule_language.keys import FAMILY
 from clusterd_crawler.rules import RuleSet
@@ -26,7 +25,7 @@ from clusterd_crawler.skipping.renaming import path_of
 from clusterd_crawler.skipping.rule_sets import RuleSets
 from clusterd_crawler.skipping.skip import WITHIN, Skip
 from clusterd_crawler.skipping.traps import Guard, Trap, TrapGuard
-from clusterd_crawler.urls import canonical, host_of, registrable
+from clusterd_crawler.urls import canonical_if_any, host_of, registrable
 
 #: Most URLs that a page stands for anew when it is fetched, or more leads to it (about 10 µs each); the rest as before.
 LED_AT_ONCE: Final = 200
@@ -124,9 +123,7 @@ class KnownPages:
         ``watched``: the guard against traps has been told of it. ``via``: the page that linked to it.
         ``told``: others told of it (also of what this crawler fetched itself).
         """
-        try:
-            url = canonical(url)
-        except WrongInput:
+        if not (url := canonical_if_any(url)):
             return
         self._exploring.came(url)
         domain = registrable(host_of(url))
@@ -184,18 +181,14 @@ class KnownPages:
 
     def differs(self, url: str, content: int) -> bool:
         """Whether the key of a URL has a page that shows something else, so that this content would tear it."""
-        try:
-            url = canonical(url)
-        except WrongInput:
-            return False
-        held = self._hosts.get(registrable(host_of(url)))
+        url = canonical_if_any(url)
+        held = self._pages_of(url)
         return held is not None and self._noting.tears(held, KnownPage(url, 0, content))
 
     def redirected(self, url: str, target: str) -> None:
         """Note that a URL was redirected to another, before that is fetched or after."""
-        try:
-            url, target = canonical(url), canonical(target)
-        except WrongInput:
+        url, target = canonical_if_any(url), canonical_if_any(target)
+        if not url or not target:
             return
         self._exploring.came(url)
         domain = registrable(host_of(url))
@@ -208,11 +201,8 @@ class KnownPages:
 
     def led(self, url: str) -> None:
         """Note a known page that linked to something new."""
-        try:
-            url = canonical(url)
-        except WrongInput:
-            return
-        held = self._hosts.get(registrable(host_of(url)))
+        url = canonical_if_any(url)
+        held = self._pages_of(url)
         if held is not None and url in held.pages:
             self._noting.led(held, url)
 
@@ -231,38 +221,33 @@ class KnownPages:
         """Return the rules of which some of what they keep out, so many each, is explored when it is decided anew."""
         return self._exploring.look_once_more(kept, self.explored)
 
+    def _pages_of(self, url: str) -> HostPages | None:
+        """Return what is known of the domain of a URL (canonical, or "")."""
+        return self._hosts.get(registrable(host_of(url))) if url else None
+
     def _forget(self, domain: str, url: str) -> None:
         self._remembered.pop(url, None)
         self._noting.forget(domain, url)
 
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return the URL's key and the ids of the rules that were applied, in order."""
-        try:
-            return self._sets.key(canonical(url))
-        except WrongInput:
-            return url, ()
+        form = canonical_if_any(url)
+        return self._sets.key(form) if form else (url, ())
 
     def resting_key(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return the same; no key for a URL that is unskipped, nor one whose pages differ or lead to what is new."""
-        try:
-            url = canonical(url)
-        except WrongInput:
-            return "", ()
-        host = host_of(url)
-        if self._sets.is_unskipped(url, host):
+        url = canonical_if_any(url)
+        if not url or self._sets.is_unskipped(url):
             return "", ()
         key, applied = self._sets.key(url)
-        held = self._hosts.get(registrable(host))
+        held = self._pages_of(url)
         if held is not None and (not held.bears(key, applied) or held.is_torn(hash(key))):
             return "", ()
         return key, applied
 
     def under(self, url: str, key: str) -> KnownPage | None:
         """Return the page fetched last under the key of a URL, for whatever purpose."""
-        try:
-            held = self._hosts.get(registrable(host_of(canonical(url))))
-        except WrongInput:
-            return None
+        held = self._pages_of(canonical_if_any(url))
         return None if held is None else held.known(hash(key))
 
     def decide(self, url: str, at: int, purpose: Purpose = ANYONE, again: bool = False) -> Skip | None:
@@ -270,14 +255,10 @@ class KnownPages:
 
         ``again``: it is skipped already. However many links lead to it, one page may be lost: it counts once.
         """
-        try:
-            url = canonical(url)
-        except WrongInput:
+        url = canonical_if_any(url)
+        if not url or self._sets.is_unskipped(url):
             return None
-        host = host_of(url)
-        held = self._hosts.get(registrable(host))
-        if self._sets.is_unskipped(url, host):
-            return None
+        held = self._pages_of(url)
         if held is None:
             return self._trapped(url)
         if held.is_redirected(url):
@@ -307,11 +288,9 @@ class KnownPages:
         None where what that led to was known before: it may be the log-in page, or the first of the site.
         """
         key, applied = self.resting_key(url)
-        try:
-            held = self._hosts.get(registrable(host_of(canonical(target))))
-        except WrongInput:
-            return None
-        if not applied or (held is not None and (content == UNKNOWN or content in held.contents)):
+        led_to = canonical_if_any(target)
+        held = self._pages_of(led_to)
+        if not applied or not led_to or (held is not None and (content == UNKNOWN or content in held.contents)):
             return None
         return self._counted(url, applied[-1], key, target)
 

@@ -72,9 +72,9 @@ class RuleSets:
         sets = self._sets.get(domain, {}).values()
         return [rule for rules in sets for rule in rules.rules if rule.kind == "name" and rule.state in LIVE]
 
-    def is_unskipped(self, url: str, host: str) -> bool:
-        """Whether a URL of a host is fetched whatever the rules say."""
-        return url in self._unskip.get(host, ())
+    def is_unskipped(self, url: str) -> bool:
+        """Whether a URL (canonical) is fetched whatever the rules say."""
+        return bool(self._unskip) and url in self._unskip.get(host_of(url), ())
 
     def _spanning_of(self, url: str, applied: Iterable[str]) -> str | None:
         spanning = self._spanning.get(registrable(host_of(url)), frozenset())

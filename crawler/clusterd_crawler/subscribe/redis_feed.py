@@ -92,6 +92,4 @@ class RedisFeed:
     def close(self) -> None:
         """See the contract."""
         with translated(self._url):
-            if self._held is not None:
-                self._held.close()
-            self._client.close()
+            self._client.close()  # and the connection that is held

@@ -13,7 +13,7 @@ from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.evidence.crawls import CRAWLS, Crawls
 from clusterd.learning.learner import Learner
 from clusterd.learning.names import NameEvidence
-from clusterd.learning.rulebook.evidence import reservoir, sightings
+from clusterd.learning.rulebook.reservoir import reservoir, sightings
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.urls import parse

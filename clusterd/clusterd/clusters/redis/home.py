@@ -54,50 +54,7 @@ FLAGS: Final = {
     **dict.fromkeys(("policies", "clear", "seed"), FREES),
 }
 LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS, questions=SHORTEN)
-REGISTER: Final = Script(LIBRARY, "register")
-LINK: Final = Script(LIBRARY, "link")
-RELINK: Final = Script(LIBRARY, "relink")
-VERSIONS: Final = Script(LIBRARY, "versions")
-STANDINGS: Final = Script(LIBRARY, "standings")
-URLS: Final = Script(LIBRARY, "urls")
-MEMBERS: Final = Script(LIBRARY, "members")
-SHOWN: Final = Script(LIBRARY, "shown")
-CONTENTS: Final = Script(LIBRARY, "contents")
-NEAR: Final = Script(LIBRARY, "near")
-ORIGINS: Final = Script(LIBRARY, "origins")
-DISMISS: Final = Script(LIBRARY, "dismiss")
-MOVE: Final = Script(LIBRARY, "move")
-PART: Final = Script(LIBRARY, "part")
-WHOLE: Final = Script(LIBRARY, "whole")
-FORGET: Final = Script(LIBRARY, "forget")
-POLICIES: Final = Script(LIBRARY, "policies")
-CLEAR: Final = Script(LIBRARY, "clear")
-LABEL: Final = Script(LIBRARY, "label")
-TELL: Final = Script(LIBRARY, "tell")
-STATE: Final = Script(LIBRARY, "state")
-REPEND: Final = Script(LIBRARY, "repend")
-MARK: Final = Script(LIBRARY, "mark")
-ANEW: Final = Script(LIBRARY, "anew")
-LEASE: Final = Script(LIBRARY, "lease")
-SEED: Final = Script(LIBRARY, "seed")
-ACCEPT: Final = Script(LIBRARY, "accept")
-CROWN: Final = Script(LIBRARY, "crown")
-UNDER: Final = Script(LIBRARY, "under")
-WIDEN: Final = Script(LIBRARY, "widen")
-ADOPT: Final = Script(LIBRARY, "adopt")
-RELEASE: Final = Script(LIBRARY, "release")
-SHUT: Final = Script(LIBRARY, "shut")
-LEAD: Final = Script(LIBRARY, "lead")
-STANDS: Final = Script(LIBRARY, "stands")
-CUT: Final = Script(LIBRARY, "cut")
-EQUALS: Final = Script(LIBRARY, "equals")
-ALIKE: Final = Script(LIBRARY, "alike")
-TEXTS: Final = Script(LIBRARY, "texts")
-PARTED: Final = Script(LIBRARY, "parted")
-RENEW: Final = Script(LIBRARY, "renew")
-REVIEW: Final = Script(LIBRARY, "review")
-REBUILD: Final = Script(LIBRARY, "rebuild")
-PAGE: Final = Script(LIBRARY, "page")
+SCRIPTS: Final = {name: Script(LIBRARY, name) for name in FUNCTIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +83,7 @@ def counted(packed: bytes | None) -> Counters:
 
 
 class Home:
-    """The scripts and keys of the home shard."""
+    """The functions and keys of the home shard."""
 
     def __init__(self, calls: Calls, prefix: str, tag: str = HOME, place: int = 0) -> None:
         self._calls = calls
@@ -137,9 +94,9 @@ class Home:
         self._pairs: dict[tuple[str, str], bytes] = {}
         self._names: dict[int, str] = {0: ""}
 
-    def run(self, script: Script, *arguments: Any) -> Any:
-        """Run a script of the home shard."""
-        return self._calls.run(script, self.base, arguments)
+    def run(self, name: str, *arguments: Any) -> Any:
+        """Run a function of the home shard."""
+        return self._calls.run(SCRIPTS[name], self.base, arguments)
 
     def command(self, name: str, key: str, *arguments: Any) -> Any:
         """Run a command on a key of the home shard."""
@@ -149,9 +106,9 @@ class Home:
         """Ask several things of the home shard at once, in order."""
         return self._calls.ask(requests) if requests else []
 
-    def function(self, script: Script, *arguments: Any) -> Request:
+    def function(self, name: str, *arguments: Any) -> Request:
         """Return the request for a function of the home shard."""
-        return function(script, self.base, arguments)
+        return function(SCRIPTS[name], self.base, arguments)
 
     def request(self, name: str, key: str, *arguments: Any) -> Request:
         """Return the request for a command on a key of the home shard."""
@@ -165,7 +122,7 @@ class Home:
         """Return the number of a crawl's or sweep's label."""
         number = self._labels.get(text)
         if number is None:
-            number = self._labels[text] = int(self.run(LABEL, text))
+            number = self._labels[text] = int(self.run("label", text))
         return number
 
     def labels(self, crawl: str, sweep: str) -> bytes:

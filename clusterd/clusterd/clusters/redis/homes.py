@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import mmh3
-from clusterd_consumer.redis_scripts import Calls, Request, Script, process
+from clusterd_consumer.redis_scripts import Calls, Request, packed_numbers, process
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import host_of
 
-from clusterd.clusters.redis.home import SEED, Counters, Home, counted
+from clusterd.clusters.redis.home import Counters, Home, counted
 
 #: Bits of a number that are a home's own: 134 million contents each (`lua/spans.lua`).
 OWN: Final = 27
@@ -47,7 +47,7 @@ class Homes:
     def seed(self) -> None:
         """Let each home begin its numbers behind those of the one before."""
         if len(self.all) > 1:
-            self.each(SEED, {home.place: (home.place << OWN,) for home in self.all})
+            self.each("seed", {home.place: (home.place << OWN,) for home in self.all})
 
     def place_of(self, number: int) -> int:
         """Return which home gave a number."""
@@ -83,11 +83,17 @@ class Homes:
             groups.setdefault(self.place_of(number), []).append(item)
         return groups
 
-    def hand(self, script: Script, numbered: Iterable[tuple[int, bytes]]) -> None:
+    def of_numbers(self, name: str, numbers: Iterable[int], *further: Any) -> Iterable[tuple[list[int], Any]]:
+        """Run a function in the home of each number, with all that are of that home; return these with its reply."""
+        groups = self.by_home((number, number) for number in numbers)
+        replies = self.each(name, {place: (packed_numbers(of), *further) for place, of in groups.items()})
+        return zip(groups.values(), replies.values(), strict=True)
+
+    def hand(self, name: str, numbered: Iterable[tuple[int, bytes]]) -> None:
         """Run a function in the home of each number, with all that is packed for that home; nowhere without any."""
         groups = self.by_home(numbered)
         if groups:
-            self.each(script, {place: (b"".join(of),) for place, of in groups.items()})
+            self.each(name, {place: (b"".join(of),) for place, of in groups.items()})
 
     def rounds(
         self, counts: Sequence[int], part: int = PART, alone: int = CHUNK
@@ -100,9 +106,9 @@ class Homes:
         for start in range(0, max(counts, default=0), size):
             yield {place: (start, min(count, start + size)) for place, count in enumerate(counts) if start < count}
 
-    def each(self, script: Script, arguments: Mapping[int, Sequence[Any]]) -> dict[int, Any]:
+    def each(self, name: str, arguments: Mapping[int, Sequence[Any]]) -> dict[int, Any]:
         """Run a function in several homes at once; return what each replies."""
-        replies = self._calls.ask([self.all[place].function(script, *given) for place, given in arguments.items()])
+        replies = self._calls.ask([self.all[place].function(name, *given) for place, given in arguments.items()])
         return dict(zip(arguments, replies, strict=True))
 
     def ask(self, name: str, key: str, *arguments: Any) -> list[Any]:

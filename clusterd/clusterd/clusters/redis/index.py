@@ -49,7 +49,7 @@ from clusterd.clusters.contract import (
 )
 from clusterd.clusters.redis.asking.questions import Questions
 from clusterd.clusters.redis.founding import LAYOUT, SPREAD, founded, keeps_whole, scheme_of
-from clusterd.clusters.redis.home import REGISTER, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.marks import Marks
@@ -71,6 +71,7 @@ from clusterd.clusters.redis.spans.beyond import Beyond
 from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.redis.stream import SecondStream
 from clusterd.clusters.redis.wholes import show_whole, similar_whole, whole_sketch
+from clusterd.portions import portions
 
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
@@ -121,7 +122,7 @@ class RedisIndex:
             if policy not in self._policies.state.entries:
                 self.add_policy(policy)
         self._spans = Spans(homes)
-        self._questions = Questions(homes, self._spans, self._lists, scheme)
+        self._questions = Questions(homes, self._policies, self._spans, self._lists, scheme)
         kept = keeps_whole(self._home, whole)
         self._whole = SecondStream(self._calls, prefix, "whole", tags, scheme) if kept else None
         self._patience = patience
@@ -152,10 +153,9 @@ class RedisIndex:
             outcomes = self._finish(sketches, registered, lambda: self._post(sketches, registered), moves, states)
             self._help()
             return outcomes
-        parts = [sketches[start : start + size] for start in range(0, len(sketches), size)]
         with ThreadPoolExecutor(1) as posting, ThreadPoolExecutor(1) as linking:
             going: list[Future[list[Outcome]]] = []
-            for part in parts:
+            for part in portions(sketches, size):
                 if len(going) > 2:
                     going[-3].result()
                 registered = self._register(part)
@@ -201,7 +201,7 @@ class RedisIndex:
                     caller = b"%d %s" % (policies.number, self._homes.all[home].used(own))
                     posted = stack.enter_context(self._pending[home].telling())
                     calls[home] = (caller, posted, *packed_versions(self._homes.all[home], own))
-                replies = self._homes.each(REGISTER, calls)
+                replies = self._homes.each("register", calls)
             for home, (answered, *reply) in replies.items():
                 if answered == policies.number and reply:
                     waiting += reply[0]
@@ -302,15 +302,15 @@ class RedisIndex:
 
     def clusters(self, policy: str, min_size: int = 2, host: str | None = None) -> Iterator[Cluster]:
         """Yield the clusters, largest first; with ``host`` those with a member there."""
-        return self._questions.clusters(self._policies.reload().entries, policy, min_size, host)
+        return self._questions.clusters(policy, min_size, host)
 
     def cluster_of(self, url: str, policy: str) -> Cluster | None:
         """Return the cluster of a URL's current version; None for an unknown URL."""
-        return self._questions.cluster_of(self._policies.reload().entries, url, policy)
+        return self._questions.cluster_of(url, policy)
 
     def cluster_names(self, urls: Sequence[str], policy: str) -> list[str | None]:
         """Return the name of each URL's cluster; None for an unknown URL."""
-        return self._questions.cluster_names(self._policies.reload().entries, urls, policy)
+        return self._questions.cluster_names(urls, policy)
 
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: Stream = "main", look: Look = "clusters"
@@ -318,11 +318,11 @@ class RedisIndex:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         if stream == "whole":
             return similar_whole(self._homes, self._kept_whole(), query, profile, limit)
-        return self._questions.similar(self._policies.reload().entries, query, profile, limit, look)
+        return self._questions.similar(query, profile, limit, look)
 
     def listed(self, queries: Sequence[StreamSketch], profile: int, limit: int = 10) -> list[list[Hit]]:
         """Return what `similar` says of each of these by the lists alone."""
-        return self._questions.listed(self._policies.reload().entries, queries, profile, limit)
+        return self._questions.listed(queries, profile, limit)
 
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return for each page the other one that resembles it best; None where there is none."""
@@ -359,7 +359,7 @@ class RedisIndex:
 
     def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
         """Return for each version the text of the oldest content that is known to resemble it itself."""
-        return self._questions.originals(self._policies.reload().entries, policy, asked)
+        return self._questions.originals(policy, asked)
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""
@@ -378,7 +378,7 @@ class RedisIndex:
 
     def cluster_counts(self) -> dict[str, int]:
         """Return how many clusters of two URLs and more each policy has, as they are counted."""
-        return self._questions.cluster_counts(self._policies.reload().entries)
+        return self._questions.cluster_counts()
 
     def close(self) -> None:
         """Free connections."""

@@ -21,7 +21,6 @@ from clusterd.clusters.acceptance import mask
 from clusterd.clusters.changes import GREW, MERGED
 from clusterd.clusters.identity import sketch_key
 from clusterd.clusters.redis.edges import packed_edges
-from clusterd.clusters.redis.home import ACCEPT, LINK
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.pending import MOVE, Pending, tell
 from clusterd.clusters.redis.policies import Policies
@@ -103,7 +102,7 @@ class Linker:
                     known = registered[place]
                     page = struct.pack("<3I", known.page, known.node, known.content) + packed_numbers(matches)
                     arguments += (page, packed_edges(graded, verdicts[place]))
-            for home, reply in self._homes.each(LINK, calls).items():
+            for home, reply in self._homes.each("link", calls).items():
                 if reply[0] == -1:
                     self._pending[home].position()
                     raise Unreachable(
@@ -132,18 +131,15 @@ class Linker:
         contents: Mapping[int, list[int]],
         states: Sequence[int],
     ) -> United:
-        eras = self._spans.known_eras
-        accepted, stand, urls, twins = self._accept(sketches, registered, verdicts, linked)
+        eras, place_of = self._spans.known_eras, self._homes.place_of
+        accepted, stand, urls = self._accept(sketches, registered, verdicts, linked)
         own: dict[int, dict[int, list[int]]] = {}
         kept: dict[int, dict[int, Estimate]] = {}
         for home, pages in linked.items():
-            own[home] = {}
-            for place, matches in pages.items():
-                gone = {number for number in verdicts[place] if self._homes.place_of(number) != home}
-                own[home][place] = [number for number in matches if number not in gone]
-                gone -= accepted[place].keys()
-                kept[place] = {number: one for number, one in verdicts[place].items() if number not in gone}
-        self._homes.send([self._homes.all[home].request("SADD", "twins", *of) for home, of in twins.items()])
+            own[home] = {place: [number for number in of if place_of(number) == home] for place, of in pages.items()}
+            for place in pages:
+                told, judged = accepted[place], verdicts[place]
+                kept[place] = {n: one for n, one in judged.items() if n in told or place_of(n) == home}
         posted = {home: packed_numbers([states[home], *contents[home]]) for home in linked}
         unions = self._link_all(posted, own, registered, kept)
         for place, (number, url) in urls.items():
@@ -160,17 +156,11 @@ class Linker:
         registered: Sequence[Registered],
         verdicts: Mapping[int, Mapping[int, Estimate]],
         linked: Mapping[int, Mapping[int, list[int]]],
-    ) -> tuple[
-        dict[int, dict[int, int]],
-        dict[tuple[int, int], tuple[int, int]],
-        dict[int, tuple[int, bytes]],
-        dict[int, list[int]],
-    ]:
-        """Tell contents of other homes of their edges.
+    ) -> tuple[dict[int, dict[int, int]], dict[tuple[int, int], tuple[int, int]], dict[int, tuple[int, bytes]]]:
+        """Tell contents of other homes of their edges; note which contents have a twin there.
 
         Returns for each page which took one up, with the policies' bits; for each of these, policy and content, name
-        and size of its cluster; for each page its best match elsewhere, with a URL that shows it; and for each home its
-        contents that have a twin elsewhere.
+        and size of its cluster; and for each page its best match elsewhere, with a URL that shows it.
         """
         accepted: dict[int, dict[int, int]] = {place: {} for pages in linked.values() for place in pages}
         asked, replies = self._offer(sketches, registered, verdicts, linked)
@@ -180,14 +170,13 @@ class Linker:
         for home, of in asked.items():
             shown, stands = iter(replies[home][3:]), struct.iter_unpack("<II", replies[home][2])
             for (place, number, bits, is_asked, _), said in zip(of, replies[home][1], strict=True):
+                content = registered[place].content
                 if said and bits:
                     accepted[place][number] = bits
-                    for policy in range(bits.bit_length()):
-                        if bits >> policy & 1:
-                            size, name = next(stands)
-                            stand[policy, number] = name, size
+                    for pair in pairs_of(content, number, bits):
+                        size, name = next(stands)
+                        stand[pair.policy, number] = name, size
                 if said == 2:
-                    content = registered[place].content
                     twins.setdefault(self._homes.place_of(content), []).append(content)
                 if is_asked:
                     shows[place] = number, next(shown)
@@ -195,7 +184,8 @@ class Linker:
         found = {place: one for place, one in shows.items() if one[1]}
         if gone:
             found |= self._next_best(gone, linked)
-        return accepted, stand, found, twins
+        self._homes.send([self._homes.all[home].request("SADD", "twins", *of) for home, of in twins.items()])
+        return accepted, stand, found
 
     def _offer(
         self,
@@ -224,7 +214,7 @@ class Linker:
                             )
                             asked.setdefault(there, []).append((place, number, bits, number in best, packed))
             calls = {home: (policies.number, b"".join([one[-1] for one in of])) for home, of in asked.items()}
-            replies = self._homes.each(ACCEPT, calls)
+            replies = self._homes.each("accept", calls)
             if all(reply[0] == policies.number for reply in replies.values()):
                 return asked, replies
             self._policies.agree()
@@ -244,7 +234,7 @@ class Linker:
         }
         policies = self._policies.state.number
         urls: dict[tuple[int, int], bytes] = {}
-        for home, reply in self._homes.each(ACCEPT, {home: (policies, one) for home, one in packed.items()}).items():
+        for home, reply in self._homes.each("accept", {home: (policies, one) for home, one in packed.items()}).items():
             if reply[0] == policies:
                 urls.update(zip(asked[home], reply[3:], strict=True))
         best = {place: [(n, url) for n in of if (url := urls.get((place, n)))] for place, of in order.items()}

@@ -37,10 +37,11 @@ from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.redis_scripts import Calls, command, packed_numbers
 from clusterd_crawler.errors import Unreachable
 
-from clusterd.clusters.redis.home import MARK, REBUILD, REPEND, pairs
+from clusterd.clusters.redis.home import pairs
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.numbers import Numbers, go_on
 from clusterd.clusters.redis.pending import Pending, positions
+from clusterd.portions import portions
 
 log = logging.getLogger(__name__)
 
@@ -177,12 +178,12 @@ class Marks:
         outside = bool(here.position or held.position)  # the log is kept outside the store
         for home, counters in zip(self._homes.all, self._homes.counters(), strict=True):
             again = [number for number in held.pending if self._homes.place_of(number) == home.place]
-            for some in (again, range(held.node(home.place) + 1, counters.nodes + 1)) if outside or emptied else ():
-                for start in range(0, len(some), CHUNK):
+            for given in (again, range(held.node(home.place) + 1, counters.nodes + 1)) if outside or emptied else ():
+                for some in portions(given, CHUNK):
                     self._home.command("EXPIRE", "back:lock", LEASE)
-                    home.run(REPEND, packed_numbers(some[start : start + CHUNK]))
+                    home.run("repend", packed_numbers(some))
             if not outside:
-                home.run(REBUILD, held.node(home.place) + 1)
+                home.run("rebuild", held.node(home.place) + 1)
         self._review(last, here)
         now = replace(held, number=here.number, processes=here.processes, counts=here.counts)
         lost = [mark.number for mark in known if mark.number > held.number]
@@ -211,7 +212,7 @@ class Marks:
     def _keep(self, last: Mark, mark: Mark, dropped: Sequence[int], *back: str) -> None:
         """Keep a mark, and drop others, unless somebody else was faster; ``back``: what `mark.lua` needs to go back."""
         text = json.dumps(asdict(mark))
-        self._home.run(MARK, last.number, mark.number, text, len(dropped), *dropped, *back)
+        self._home.run("mark", last.number, mark.number, text, len(dropped), *dropped, *back)
 
 
 def _kept(number: int, latest: int) -> bool:

@@ -21,7 +21,7 @@ from typing import Final
 
 from clusterd_consumer.redis_scripts import Calls, Request, command
 
-from clusterd.clusters.redis.home import ANEW, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import OWN
 
 #: Numbers that are given before the nodes are told of it.
@@ -56,7 +56,7 @@ class Numbers:
 
     def begins(self, given: Sequence[bytes | None]) -> Request:
         """Return what lets the home begin behind all of these, where another process of a server keeps it."""
-        return self._home.function(ANEW, max(self._first, *(int(float(number or 0)) for number in given)), self._gap)
+        return self._home.function("anew", max(self._first, *(int(float(number or 0)) for number in given)), self._gap)
 
 
 def go_on(calls: Calls, several: Sequence[Numbers]) -> None:

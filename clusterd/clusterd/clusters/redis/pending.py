@@ -18,7 +18,7 @@ from typing import Any, Final
 from clusterd_consumer.redis_scripts import Calls, Request, packed_numbers
 from clusterd_consumer.transport.contract import Position, SetBack
 
-from clusterd.clusters.redis.home import STATE, TELL, Home, pairs
+from clusterd.clusters.redis.home import Home, pairs
 from clusterd.clusters.redis.homes import Homes
 
 #: Words by which the position of a partition is moved (`moves_of`).
@@ -46,7 +46,7 @@ class Pending:
         """Look whether another process of the server answers; return the state of the store."""
         process = self._calls.process() if self._alone else ""
         if process != self._process:
-            self._home.run(STATE, int(process[:8], 16))
+            self._home.run("state", int(process[:8], 16))
             self.position()
             self._process = process
         return self._state
@@ -100,7 +100,7 @@ class Pending:
         """Return what tells the home what was posted, and how far the log was read in a state of the store."""
         told = posted or packed_numbers([self._state])
         words = moves if told.startswith(packed_numbers([state])) else ()
-        return [self._home.function(TELL, told, *words)] if posted or words else []
+        return [self._home.function("tell", told, *words)] if posted or words else []
 
 
 def moves_of(position: Position, known: Position) -> list[str]:

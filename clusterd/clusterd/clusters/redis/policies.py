@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.clusters.contract import VACANT, Policy
-from clusterd.clusters.redis.home import CLEAR, POLICIES, Home, counted
+from clusterd.clusters.redis.home import Home, counted
 from clusterd.clusters.redis.homes import Homes
 
 #: Policies by resemblance or containment: an edge has a bit for each (lua/policies.lua).
@@ -166,7 +166,7 @@ def bring(home: Home, at: State, latest: State) -> None:
 
 def clear(home: Home) -> bool:
     """Let some contents of a home forget policies that were removed; return whether any had to."""
-    return bool(home.run(CLEAR, CLEARED))
+    return bool(home.run("clear", CLEARED))
 
 
 def uncleared(packed: bytes | None) -> int:
@@ -181,4 +181,4 @@ def change(home: Home, before: State, texts: Iterable[bytes], changes: int) -> N
     """Let a home have other policies, unless it has others than before by now."""
     if changes >= CHANGES:
         raise WrongInput(f"policies of this store were removed {CHANGES} times, which is as often as they can be")
-    home.run(POLICIES, b"\n".join([b"%d" % before.number, *before.texts]), changes, *texts)
+    home.run("policies", b"\n".join([b"%d" % before.number, *before.texts]), changes, *texts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -36,11 +36,7 @@ def postings_of(
     for place, known in enumerate(registered):
         if known.flags & (POST | STORE):
             places.setdefault(known.content, place)
-    made: dict[int, tuple[bytes, bytes]] = {}
-    for profile in {sketches[place].profile for place in places.values()}:
-        of = [place for place in places.values() if sketches[place].profile == profile]
-        streams = [sketches[place].main for place in of]
-        made.update(zip(of, prepare_all(streams, PROFILES[profile], scheme), strict=True))
+    made = prepared(sketches, places.values(), scheme)
     postings = {}
     for content, place in places.items():
         flags, (stored, keys) = registered[place].flags, made[place]
@@ -48,6 +44,16 @@ def postings_of(
             keys += identity_key(stored, sketches[place].profile)
         postings[place] = Posting(content, stored, keys if flags & POST else b"", flags & MADE != 0)
     return postings
+
+
+def prepared(sketches: Sequence[Sketch], places: Collection[int], scheme: Scheme) -> dict[int, tuple[bytes, bytes]]:
+    """Return the sketches in some places as they are stored, and their keys: those of one profile at once."""
+    made: dict[int, tuple[bytes, bytes]] = {}
+    for profile in {sketches[place].profile for place in places}:
+        of = [place for place in places if sketches[place].profile == profile]
+        streams = [sketches[place].main for place in of]
+        made.update(zip(of, prepare_all(streams, PROFILES[profile], scheme), strict=True))
+    return made
 
 
 def identity_key(stored: bytes, profile: int) -> bytes:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from clusterd_consumer.redis_scripts import packed_numbers
 
-from clusterd.clusters.redis.home import FORGET, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.registered import LATEST
 
 #: URLs whose superseded versions are looked through in one call, and versions at most: 2 ms of the server's time. Eight
@@ -29,7 +29,7 @@ def expire(home: Home, before: int, patience: float) -> Iterator[int]:
     start = offset = 0
     while True:  # (once at least: contents may wait that were pending the last time)
         chunk = packed_numbers(numbers[start : start + CHUNK])
-        some, done, offset = home.run(FORGET, limit, LOOKS, offset, chunk, patience, int(time.time()))
+        some, done, offset = home.run("forget", limit, LOOKS, offset, chunk, patience, int(time.time()))
         start += done
         yield int(some)
         if start >= len(numbers):

@@ -27,6 +27,7 @@ from clusterd_crawler.sketch import PROFILES, TEXT, StreamSketch
 
 from clusterd.clusters.identity import stream_key
 from clusterd.clusters.redis.asking.ranking import rankings
+from clusterd.portions import portions
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
 FUNCTIONS: Final = ("enter", "posted", "bury", "pages", "shows")
@@ -113,11 +114,9 @@ class SecondStream:
         kind = PROFILES[profile]
         stored, _ = prepare(query, kind, self._scheme)
         (best,) = rankings(self._lists, [query], [stored], kind, self._scheme)
-        ranked = list(best.items())
         found: list[tuple[Estimate, list[int]]] = []
         pages = 0
-        for start in range(0, len(ranked), BURIED):
-            chunk = ranked[start : start + BURIED]
+        for chunk in portions(best.items(), BURIED):
             shown: list[Any] = self._calls.run(PAGES, self._base, [packed_numbers([n for n, _ in chunk]), limit])
             found += [(v, np.frombuffer(one, "<u4").tolist()) for (_, v), one in zip(chunk, shown, strict=True)]
             pages += sum(len(one) // 4 for one in shown)

@@ -11,7 +11,6 @@ from clusterd.clusters.contract import Hit
 from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis.asking.members import urls_of
 from clusterd.clusters.redis.asking.questions import EQUALS
-from clusterd.clusters.redis.home import PAGE
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.registered import CURRENT, Registered, time_of
 from clusterd.clusters.redis.stream import SecondStream, Showing
@@ -45,7 +44,7 @@ def similar_whole(homes: Homes, stream: SecondStream, query: StreamSketch, profi
 def whole_sketch(homes: Homes, stream: SecondStream, url: str) -> StreamSketch | None:
     """Return the stored sketch of what a page shows as a whole; None for an unknown URL. Three round trips."""
     home = homes.of_url(url)
-    page = home.run(PAGE, url_key(url))
+    page = home.run("page", url_key(url))
     return stream.sketch(_number(home.place, int.from_bytes(page, "little"))) if page else None
 
 

@@ -25,7 +25,7 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.components import Components
 from clusterd.learning.edits.edit import PathEdit, shortened
-from clusterd.learning.edits.proposing import PathsByQuery
+from clusterd.learning.edits.proposing import PathsByQuery, begun_alike, in_pairs
 
 #: Fewest contents that propose an alias before it is judged.
 PROPOSED: Final = 4
@@ -101,11 +101,9 @@ def aliases(contents: Iterable[PathsByQuery]) -> list[PathEdit]:
 def _pairs(of_content: PathsByQuery, components: Components) -> Iterator[tuple[Prefix, Prefix, str]]:
     """Yield (prefix that goes, prefix that stays, folder below both or "") of pages of one content and one query."""
     for found in of_content:
-        paths = sorted(found, key=len)
-        for at, parts in enumerate(paths[1:], 1):
-            for other in {0, at - 1}:
-                components.note(paths[other], parts)
-                yield from _prefixes(paths[other], parts)
+        for short, long in in_pairs(sorted(found, key=len)):
+            components.note(short, long)
+            yield from _prefixes(short, long)
 
 
 def _prefixes(kept: list[str], gone: list[str]) -> Iterator[tuple[Prefix, Prefix, str]]:
@@ -114,9 +112,7 @@ def _prefixes(kept: list[str], gone: list[str]) -> Iterator[tuple[Prefix, Prefix
     >>> list(_prefixes(["a", "x", "page"], ["b", "x", "page"])), list(_prefixes(["a", "page"], ["b", "page"]))
     ([(('b',), ('a',), 'x')], [(('b',), ('a',), '')])
     """
-    end = 0
-    while end < len(kept) and kept[-1 - end] == gone[-1 - end]:
-        end += 1
+    end = begun_alike(kept[::-1], gone[::-1])
     before, after = gone[: len(gone) - end], kept[: len(kept) - end]
     if end and before and before != after and len(before) <= LONGEST:
         yield tuple(before), tuple(after), gone[len(before)] if end > 1 else ""
@@ -147,10 +143,6 @@ def _names(gone: Prefix, kept: Prefix) -> tuple[Prefix, frozenset[Prefix]]:
     >>> _names(("docs", "old", "mod"), ("docs", "new", "mod"))[0], sorted(_names(("en", "mod"), ("mod",))[1])
     (('docs',), [(), ('en',)])
     """
-    start = end = 0
-    shorter = min(len(gone), len(kept))
-    while start < shorter and gone[start] == kept[start]:
-        start += 1
-    while end < shorter - start and gone[-1 - end] == kept[-1 - end]:
-        end += 1
+    start = begun_alike(gone, kept)
+    end = begun_alike(gone[start:][::-1], kept[start:][::-1])
     return gone[:start], frozenset({gone[start : len(gone) - end], kept[start : len(kept) - end]})

@@ -19,6 +19,7 @@ from typing import Final
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.edits.proposing import begun_alike
 
 #: Fewest contents that propose an edit, and fewest values that the component takes in them.
 PROPOSED: Final = 20
@@ -51,7 +52,7 @@ class Components:
         surplus = len(long) - len(short)
         if surplus > 1:
             return
-        at = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+        at = begun_alike(short, long)
         if short[at + 1 - surplus :] != long[at + 1 :] or not long[at] or (not surplus and not short[at]):
             return
         place = (surplus > 0, len(long), at)
@@ -99,13 +100,10 @@ def _beginning(first: str, second: str) -> str:
     >>> _beginning("(S(a1)", "(S(a2)"), _beginning("red-shoe", "red"), _beginning("a*b", "a*c")
     ('(S(', '', '')
     """
-    ends = 0
-    for at, (a, b) in enumerate(zip(first, second, strict=False)):
-        if a != b:
-            break
-        if not a.isalnum():
-            ends = at + 1
-    return "" if "*" in first[:ends] else first[:ends]
+    end = begun_alike(first, second)
+    while end and first[end - 1].isalnum():
+        end -= 1
+    return "" if "*" in first[:end] else first[:end]
 
 
 def _edit(goes: bool, depth: int, at: int, begins: str) -> PathEdit:

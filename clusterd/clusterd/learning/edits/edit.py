@@ -16,7 +16,8 @@ from clusterd_crawler.rule_language.edits import ANY_VALUE
 from clusterd_crawler.rule_language.keys import PASSES
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, value_hash
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
+from clusterd.learning.evidence.columns import value_hash
 from clusterd.learning.evidence.moves import Moves
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, in_order, without
 from clusterd.learning.evidence.snapshot import LiveColumn, Snapshot
@@ -226,7 +227,7 @@ class Rewrite(ABC):
         """Return the distinct values of rows as they are written anew, and which of them each row has."""
         numbers, which = np.unique(column.values[chosen], return_inverse=True)
         texts = column.column.texts
-        return [self.written(texts[number]) for number in numbers.tolist()], which.ravel()
+        return [self.written(texts[number]) for number in numbers.tolist()], which
 
     def _hashes(self, column: LiveColumn, chosen: Rows) -> Hashes:
         texts, which = self._texts(column, chosen)
@@ -387,4 +388,4 @@ def renumber(snapshot: Snapshot, rows: Flags, change: Callable[[Shape], Shape]) 
     shapes = snapshot.evidence.shapes
     numbers, which = np.unique(snapshot.shape[rows], return_inverse=True)
     became = [shapes.number(change(shapes.items[number])) for number in numbers.tolist()]
-    snapshot.shape[rows] = np.array(became, np.int64)[which.ravel()]
+    snapshot.shape[rows] = np.array(became, np.int64)[which]

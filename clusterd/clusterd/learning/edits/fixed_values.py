@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from clusterd.learning.edits.edit import Both, Drop, PathEdit
-from clusterd.learning.evidence.columns import VALUELESS, Flags
+from clusterd.learning.evidence.arrays import Flags
+from clusterd.learning.evidence.columns import VALUELESS
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from clusterd_crawler.rule_language.conditions import NUMBER as ANY_NUMBER
@@ -20,7 +19,7 @@ from clusterd_crawler.rule_language.conditions import deep_spans, stars
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.components import AnyComponent
-from clusterd.learning.edits.proposing import PathsByQuery, by_paths
+from clusterd.learning.edits.proposing import PathsByQuery, by_paths, in_pairs
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 20
@@ -52,21 +51,19 @@ def path_fields(contents: Iterable[PathsByQuery]) -> list[AnyField]:
 
 def _among(paths: list[list[str]]) -> Iterator[Field]:
     """Yield the numbers in which alone paths differ, each compared with the first and with the one before."""
-    paths = sorted(paths)
-    for one, (before, path) in enumerate(pairwise(paths)):
-        for other in (before, paths[0])[: one + 1]:
-            differing = [at for at, (a, b) in enumerate(zip(other, path, strict=False)) if a != b]
-            if len(other) != len(path) or len(differing) != 1:
-                continue
-            at = differing[0]
-            form = NUMBER.sub(ANY_NUMBER, path[at])
-            several = NUMBERS[0] <= form.count(ANY_NUMBER) <= NUMBERS[1]
-            if "*" in path[at] or NUMBER.sub(ANY_NUMBER, other[at]) != form or not several:
-                continue
-            numbers = zip(NUMBER.findall(other[at]), NUMBER.findall(path[at]), strict=True)
-            places = [number for number, (a, b) in enumerate(numbers) if a != b]
-            if len(places) == 1:
-                yield Field(len(path), at, form, places[0])
+    for other, path in in_pairs(sorted(paths)):
+        differing = [at for at, (a, b) in enumerate(zip(other, path, strict=False)) if a != b]
+        if len(other) != len(path) or len(differing) != 1:
+            continue
+        at = differing[0]
+        form = NUMBER.sub(ANY_NUMBER, path[at])
+        several = NUMBERS[0] <= form.count(ANY_NUMBER) <= NUMBERS[1]
+        if "*" in path[at] or NUMBER.sub(ANY_NUMBER, other[at]) != form or not several:
+            continue
+        numbers = zip(NUMBER.findall(other[at]), NUMBER.findall(path[at]), strict=True)
+        places = [number for number, (a, b) in enumerate(numbers) if a != b]
+        if len(places) == 1:
+            yield Field(len(path), at, form, places[0])
 
 
 def _edit(field: Field) -> AnyField:

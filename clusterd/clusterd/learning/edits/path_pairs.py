@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.edits.proposing import PathsByQuery, by_paths
+from clusterd.learning.edits.proposing import PathsByQuery, begun_alike, by_paths, in_pairs
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 10
@@ -55,17 +55,15 @@ def path_pairs(contents: Iterable[PathsByQuery]) -> list[PathPair]:
 
 def _among(paths: list[list[str]]) -> Iterator[Place]:
     """Yield where a path has a name and a value more than a shorter one."""
-    paths = sorted(paths, key=len)
-    for number, long in enumerate(paths[1:], 1):
-        for short in (paths[0], paths[number - 1]):
-            if len(long) != len(short) + 2:
-                continue
-            at = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-            name = long[at]
-            if short[at:] == long[at + 2 :] and name.strip("0123456789") and len(name) <= LONGEST:
-                yield Place(at, name)
-                if at == len(long) + LAST:
-                    yield Place(LAST, name)
+    for short, long in in_pairs(sorted(paths, key=len)):
+        if len(long) != len(short) + 2:
+            continue
+        at = begun_alike(short, long)
+        name = long[at]
+        if short[at:] == long[at + 2 :] and name.strip("0123456789") and len(name) <= LONGEST:
+            yield Place(at, name)
+            if at == len(long) + LAST:
+                yield Place(LAST, name)
 
 
 def _edit(place: Place) -> PathPair:

@@ -20,7 +20,8 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import deletions, shortened
 from clusterd.learning.edits.proposing import by_plain_pages
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, path_hash
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
+from clusterd.learning.evidence.columns import VALUELESS, path_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import Snapshot
 
@@ -82,7 +83,7 @@ class PathReference:
         shapes = [number for number, shape in enumerate(snapshot.evidence.shapes.items) if sorted(shape) == wanted]
         found: Flags = (snapshot.path == path) & np.isin(snapshot.shape, shapes)
         for key, text in self.fixed:
-            found &= snapshot.values(key) == snapshot.columns[key].column.numbers.get(text, -1)
+            found &= snapshot.rows_with(key, text)
         return found
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:

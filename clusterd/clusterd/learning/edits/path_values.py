@@ -23,7 +23,8 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 from clusterd.learning.edits.edit import shortened
 from clusterd.learning.edits.path_fields import NUMBER, token_of
 from clusterd.learning.edits.proposing import by_plain_pages
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, value_hash
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
+from clusterd.learning.evidence.columns import VALUELESS, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import Snapshot
 

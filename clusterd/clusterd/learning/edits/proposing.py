@@ -7,13 +7,13 @@ Cost: linear in the pages of a content, of which at most `COMPARED` are compared
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, TypeVar
 
 from clusterd_crawler.urls import in_query
 
-from clusterd.learning.evidence.columns import Rows
+from clusterd.learning.evidence.arrays import Rows
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 
@@ -25,6 +25,8 @@ PARTS: Final = 6
 
 Place = TypeVar("Place", bound=tuple[object, ...])
 Made = TypeVar("Made", bound=Hashable)
+#: A page, or its path, as it is compared.
+Page = TypeVar("Page")
 #: Path and parameters of a page, and the components of one of its content that has no query.
 Beside = tuple[str, dict[ColumnKey, str], list[str]]
 #: Of a content the paths of its pages, in components, those of one query together.
@@ -75,8 +77,30 @@ def _beside_plain(snapshot: Snapshot, rows: Rows) -> Iterator[Beside]:
     plain = [parts for parts in (path.split("/") for path in written) if len(parts) <= PARTS]
     for row, path, shape in zip(rows.tolist(), paths, shapes, strict=True) if plain else ():
         if shape and len(shape) <= PARTS and all(is_plain(key) for key in shape):
-            pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
+            pairs = {key: snapshot.text(key, row) for key in shape}
             yield from ((path, pairs, parts) for parts in plain)
+
+
+def in_pairs(pages: Sequence[Page]) -> Iterator[tuple[Page, Page]]:
+    """Yield what pages are compared: each but the first with the first, and with the one before it.
+
+    >>> list(in_pairs("abcd"))
+    [('a', 'b'), ('a', 'c'), ('b', 'c'), ('a', 'd'), ('c', 'd')]
+    """
+    for at, page in enumerate(pages[1:]):
+        yield pages[0], page
+        if at:
+            yield pages[at], page
+
+
+def begun_alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many components two paths, or characters two texts, begin with in common.
+
+    >>> begun_alike(["a", "b", "c"], ["a", "b"]), begun_alike("red-shoe", "red-hat"), begun_alike("a", "b")
+    (2, 4, 0)
+    """
+    differing = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differing, min(len(one), len(other)))
 
 
 def is_plain(key: ColumnKey) -> bool:

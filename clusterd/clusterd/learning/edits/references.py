@@ -20,8 +20,9 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import chosen_of, deletions, renumber, reshape, unmoved
-from clusterd.learning.edits.proposing import is_plain
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, value_hash
+from clusterd.learning.edits.proposing import in_pairs, is_plain
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
+from clusterd.learning.evidence.columns import VALUELESS, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, without
 from clusterd.learning.evidence.snapshot import LiveColumn, Snapshot
 
@@ -70,7 +71,7 @@ class Reference:
         wanted = np.array([text is not None for text in parts], np.bool_)
         found[source.rows[source.alive & wanted[source.values]]] = True
         for key, text in self.dropped:
-            found &= snapshot.values(key) == snapshot.columns[key].column.numbers.get(text, -1)
+            found &= snapshot.rows_with(key, text)
         found[snapshot.columns[self.target].rows] = False
         return found & unmoved(snapshot, [key for key, _ in self.dropped])
 
@@ -148,13 +149,11 @@ def compared(snapshot: Snapshot, rows: Rows, plans: Plans) -> Iterator[Compared]
     for row, number, path, key in zip(rows.tolist(), shape.tolist(), paths, keys, strict=True):
         firsts.setdefault(path, {}).setdefault(key, (row, number))
     for chosen in firsts.values():
-        pages = list(chosen.values())[:COMPARED]
-        for at, page in enumerate(pages):
-            for other in {0, at - 1} - {at, -1}:
-                for fixed, referring in ((pages[other], page), (page, pages[other])):
-                    plan = plans.of(fixed[1], referring[1])
-                    if plan is not None and plan.agree(snapshot, fixed[0], referring[0]):
-                        yield fixed[0], referring[0], plan
+        for pair in in_pairs(list(chosen.values())[:COMPARED]):
+            for fixed, referring in (pair, pair[::-1]):
+                plan = plans.of(fixed[1], referring[1])
+                if plan is not None and plan.agree(snapshot, fixed[0], referring[0]):
+                    yield fixed[0], referring[0], plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +199,12 @@ class Plans:
 
 def _between(snapshot: Snapshot, fixed: int, referring: int, plan: Plan) -> Iterator[Reference]:
     """Yield what makes the first page the second: one parameter more, which refers, and some fixed ones less."""
-    value = text_of(snapshot, plan.target, referring)
-    dropped = tuple([(key, text_of(snapshot, key, fixed)) for key in plan.less])
+    value = snapshot.text(plan.target, referring)
+    dropped = tuple([(key, snapshot.text(key, fixed)) for key in plan.less])
     if not value or value == VALUELESS or VALUELESS in {text for _, text in dropped}:
         return
     for source in plan.shared:
-        text = text_of(snapshot, source, fixed)
+        text = snapshot.text(source, fixed)
         if value not in text:
             continue
         if text == value:
@@ -215,8 +214,3 @@ def _between(snapshot: Snapshot, fixed: int, referring: int, plan: Plan) -> Iter
             for part, piece in ((1, text[: found.start()]), (3, text[found.end() :])):
                 if piece == value:
                     yield Reference(plan.target, source, found[0], part, dropped)
-
-
-def text_of(snapshot: Snapshot, key: ColumnKey, row: int) -> str:
-    """Return the value of a parameter in a row."""
-    return snapshot.columns[key].column.text(int(snapshot.values(key)[row]))

@@ -20,8 +20,9 @@ from clusterd_crawler.urls import UNNAMED
 
 from clusterd.learning.edits.edit import chosen_of, renumber, reshape
 from clusterd.learning.edits.proposing import ranked
-from clusterd.learning.edits.references import Compared, text_of
-from clusterd.learning.evidence.columns import Flags, Hashes, value_hash
+from clusterd.learning.edits.references import Compared
+from clusterd.learning.evidence.arrays import Flags, Hashes
+from clusterd.learning.evidence.columns import value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import LiveColumn, Snapshot
 
@@ -99,8 +100,8 @@ def synonyms(snapshot: Snapshot, contents: Iterable[Sequence[Compared]]) -> list
     for pages in contents:
         found = set()
         for one, other, plan in pages:
-            value = text_of(snapshot, plan.target, other)
-            if len(plan.less) == 1 and text_of(snapshot, plan.less[0], one) == value:
+            value = snapshot.text(plan.target, other)
+            if len(plan.less) == 1 and snapshot.text(plan.less[0], one) == value:
                 first, second = sorted((plan.target, plan.less[0]))
                 found.add((first, second))
                 values[first, second].add(value)

@@ -21,17 +21,13 @@ from itertools import chain
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from clusterd_crawler.urls import Url, hash_of
 
+from clusterd.learning.evidence.arrays import Hashes, Rows, as_array
 from clusterd.learning.evidence.crawls import CRAWLS, Crawls
 from clusterd.learning.evidence.moves import Remembered
 from clusterd.learning.evidence.path_tables import PathTables
 from clusterd.learning.evidence.shapes import ColumnKey, Shapes
-
-Rows = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.bool_]
 
 #: Most query pairs of a page that serves as evidence.
 PAIRS: Final = 32
@@ -236,34 +232,3 @@ def _pairs(url: Url) -> list[tuple[ColumnKey, str]]:
         counts[name] = counts.get(name, 0) + 1
         found.append(((name, counts[name]), VALUELESS if value is None else value))
     return found
-
-
-def as_array(values: array[int]) -> npt.NDArray[np.int64]:
-    """Return a copy of an array of integers for NumPy."""
-    return np.array(values, dtype=np.int64)
-
-
-def distinct(numbers: Rows) -> Rows:
-    """Return the distinct numbers in order: what `np.unique` does, which takes thrice as long where they are few."""
-    ordered = np.sort(numbers)
-    first = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    found: Rows = ordered[first]
-    return found
-
-
-def numbered(texts: Sequence[str]) -> Rows:
-    """Return a number for each text, from 0, in the order of the texts.
-
-    `np.unique` would do so in an array that takes as much for each of them as the longest does: of 6,000 paths of a
-    host gigabytes, where one of them is 60,000 characters long.
-    """
-    numbers = {text: number for number, text in enumerate(sorted(set(texts)))}
-    return np.array([numbers[text] for text in texts], np.int64)
-
-
-def by_number(numbers: Rows, rows: Rows) -> list[Rows]:
-    """Return rows that have a number each, parted by these, in their order; those of one number in the order given."""
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    return np.split(rows[order], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)

@@ -19,10 +19,8 @@ from array import array
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from clusterd.learning.evidence.arrays import Flags, Rows
 
 #: Crawls that are told apart, one bit each; then the oldest is forgotten.
 CRAWLS: Final = 62

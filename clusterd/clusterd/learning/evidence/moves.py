@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[np.int64]
+from clusterd.learning.evidence.arrays import Rows
 
 #: Edits of which it is remembered what they make of each path; each costs a byte a path, and more for what it changes.
 REMEMBERED: Final = 96
@@ -26,7 +25,7 @@ class Moves:
         self._known = np.zeros(0, np.bool_)
         self._moved: dict[int, int] = {}
 
-    def table(self, present: Numbers, items: Sequence[str], move: Callable[[str], int | None]) -> Numbers:
+    def table(self, present: Rows, items: Sequence[str], move: Callable[[str], int | None]) -> Rows:
         """Return for every number what its path becomes; of paths that are not present, itself. None: it stays."""
         if len(self._known) < len(items):
             self._known = np.append(self._known, np.zeros(len(items) - len(self._known), np.bool_))

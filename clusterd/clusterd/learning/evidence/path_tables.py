@@ -10,10 +10,9 @@ from array import array
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from clusterd_crawler.rules import FIRST_COMPONENT
 
-Numbers = npt.NDArray[np.int64]
+from clusterd.learning.evidence.arrays import Rows
 
 
 class Components:
@@ -25,7 +24,7 @@ class Components:
         self._numbers: dict[str, int] = {}
         self.texts: list[str] = [""]
 
-    def table(self, items: Sequence[str]) -> Numbers:
+    def table(self, items: Sequence[str]) -> Rows:
         """Return the numbers for all paths."""
         known, texts = self._numbers, self.texts
         new = items[len(self._table) :]
@@ -57,7 +56,7 @@ class PathTables:
         self._components: dict[tuple[int, int], Components] = {}
         self._depths = array("q")
 
-    def depths(self, items: Sequence[str]) -> Numbers:
+    def depths(self, items: Sequence[str]) -> Rows:
         """Return of how many components each of all paths is."""
         self._depths.extend(path.count("/") + 1 for path in items[len(self._depths) :])
         return np.array(self._depths, np.int64)

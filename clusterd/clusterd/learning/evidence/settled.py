@@ -14,13 +14,9 @@ from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
 from clusterd.learning.evidence.shapes import ColumnKey
-
-Hashes = npt.NDArray[np.uint64]
-Rows = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 #: Most accepted edits that are followed from one key, as in the crawl (`clusterd_crawler.rule_language.keys.PASSES`).
 FOLLOWED: Final = 6

@@ -15,9 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from clusterd_crawler.urls import hash_of
 
-Numbers = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.bool_]
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
 
 #: A query key: its name and which of the repeated ones.
 ColumnKey = tuple[str, int]
@@ -83,7 +81,7 @@ class Shapes:
         found: Flags = np.logical_and.reduce(fits[self._rows()], axis=1)
         return found
 
-    def keys_of(self, numbers: Numbers) -> list[ColumnKey]:
+    def keys_of(self, numbers: Rows) -> list[ColumnKey]:
         """Return the keys of the shapes of these numbers, in the order in which they stand there."""
         present, first = np.unique(self._rows()[numbers].ravel(), return_index=True)
         keys = list(self._keys)
@@ -97,12 +95,12 @@ class Shapes:
         return table, ~gone[table]
 
     def _summed(self, table: npt.NDArray[np.uint16], kept: Flags) -> Hashes:
-        places: Numbers = np.cumsum(kept, axis=1) - kept
+        places: Rows = np.cumsum(kept, axis=1) - kept
         terms = np.array(self._key_hashes, np.uint64)[table] * PLACES[places]
         found: Hashes = np.where(kept, terms, np.uint64(0)).sum(axis=1, dtype=np.uint64)
         return found
 
-    def _ranks(self) -> Numbers:
+    def _ranks(self) -> Rows:
         """Return, by number of a key, the place of its name among all."""
         names = [name for name, _ in self._keys]
         ranks = {name: at for at, name in enumerate(sorted(set(names)))}

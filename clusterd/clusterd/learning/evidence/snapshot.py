@@ -8,7 +8,8 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from clusterd.learning.evidence.columns import DEEPEST, Column, Evidence, Flags, Hashes, Rows, as_array, distinct
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, as_array, distinct
+from clusterd.learning.evidence.columns import DEEPEST, Column, Evidence
 from clusterd.learning.evidence.settled import Settled
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 
@@ -76,6 +77,15 @@ class Snapshot:
         dense[column.rows[column.alive]] = column.values[column.alive]
         self._values[key] = dense
         return dense
+
+    def text(self, key: ColumnKey, row: int) -> str:
+        """Return the value of a query key that a row has."""
+        return self.columns[key].column.text(int(self.values(key)[row]))
+
+    def rows_with(self, key: ColumnKey, text: str) -> Flags:
+        """Return the rows in which a query key has this value."""
+        found: Flags = self.values(key) == self.columns[key].column.numbers.get(text, -1)
+        return found
 
     def flags(self, rows: Rows) -> Flags:
         """Return flags that say of every row whether it is among these."""

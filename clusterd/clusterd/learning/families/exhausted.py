@@ -27,7 +27,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import in_query
 
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, by_number, distinct
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, by_number, distinct, firsts, paired
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import brings_new_values, by_values, new_valued, said_of
@@ -77,10 +77,9 @@ def exhausted(snapshot: Snapshot, crawl: str) -> Iterator[Proposal]:
     rows = snapshot.evidence.of_crawl(crawl) if crawl else np.zeros(0, np.int64)
     if not len(rows):
         return
-    novel = snapshot.flags(_firsts(snapshot.content, rows))
-    rows = rows[novel[rows] | snapshot.flags(_firsts(snapshot.key, rows))[rows]]
-    form = (snapshot.path * (int(snapshot.shape.max()) + 1) + snapshot.shape)[rows]
-    for members in by_number(form, rows):
+    novel = snapshot.flags(rows[firsts(snapshot.content[rows])])
+    rows = rows[novel[rows] | snapshot.flags(rows[firsts(snapshot.key[rows])])[rows]]
+    for members in by_number(paired(snapshot.path[rows], snapshot.shape[rows]), rows):
         if len(members) < FEW_RUN:
             continue
         whole = _of_members(snapshot, members, novel, crawl)
@@ -91,11 +90,6 @@ def exhausted(snapshot: Snapshot, crawl: str) -> Iterator[Proposal]:
             proposal = _of_members(snapshot, part, novel, crawl)
             if proposal is not None and _beyond_luck(members, part, proposal.outcome.rows, novel, parts):
                 yield proposal
-
-
-def _firsts(numbers: Rows | Hashes, rows: Rows) -> Rows:
-    """Return of these rows the first with each number."""
-    return rows[np.unique(numbers[rows], return_index=True)[1]]
 
 
 def _beyond_luck(members: Rows, part: Rows, run: Rows, novel: Flags, parts: int) -> bool:

@@ -28,7 +28,7 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.evidence.columns import Flags, Rows, distinct
+from clusterd.learning.evidence.arrays import Flags, Rows, combined, distinct, firsts, paired
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import Outcome
@@ -77,13 +77,10 @@ def joint(
 
     ``dropped``: the other parameters, of which the values do not matter then.
     """
-    _, firsts = np.unique(snapshot.key[rows], return_index=True)
-    firsts = np.sort(firsts)
-    stacked = np.stack([values[key][firsts] for key in few])
-    combinations, which = np.unique(stacked, axis=1, return_inverse=True)
-    which = which.ravel()
-    group = _of_one_crawl(snapshot, rows[firsts], which)
-    shown = snapshot.content[rows[firsts]]
+    different = firsts(snapshot.key[rows])
+    combinations, which = combined([values[key][different] for key in few])
+    group = _of_one_crawl(snapshot, rows[different], which)
+    shown = snapshot.content[rows[different]]
     found = _judged(combinations, which, group, shown)
     chosen = _clean(found)
     if chosen is None:
@@ -94,8 +91,8 @@ def joint(
     if chosen is None or int(found.agreed[chosen].sum()) < TRIALS:
         return None
     stays = chosen[which]
-    group = np.unique(group[stays], return_inverse=True)[1].ravel()
-    kept, agreed = rows[firsts[stays]], int(found.agreed[chosen].sum())
+    group = np.unique(group[stays], return_inverse=True)[1]
+    kept, agreed = rows[different[stays]], int(found.agreed[chosen].sum())
     outcome = Outcome(kept, np.ones(len(kept), np.bool_), group, shown[stays], agreed, 0)
     allowed = tuple((key, distinct(combinations[at][chosen])) for at, key in enumerate(few))
     inside = np.ones(len(rows), np.bool_)
@@ -131,7 +128,7 @@ def _of_one_crawl(snapshot: Snapshot, rows: Rows, which: Rows) -> Rows:
     if snapshot.seen is None:
         return which
     crawls = np.array([number.bit_length() for number in snapshot.seen[rows].tolist()], np.int64)
-    return np.unique(np.stack([which, crawls]), axis=1, return_inverse=True)[1].ravel()
+    return np.unique(paired(which, crawls), return_inverse=True)[1]
 
 
 def _judged(combinations: Rows, which: Rows, group: Rows, shown: Rows) -> _Combinations:

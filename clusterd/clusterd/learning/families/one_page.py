@@ -17,7 +17,7 @@ from clusterd_crawler.rules import Condition, Key
 from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.edit import Drop
-from clusterd.learning.evidence.columns import Flags, Rows, by_number, distinct
+from clusterd.learning.evidence.arrays import Flags, Rows, by_number, combined, distinct, firsts, paired
 from clusterd.learning.evidence.crawls import seen_beside
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.evidence.snapshot import Snapshot
@@ -50,7 +50,7 @@ def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
 
     Of a page that its crawl has taken back nothing is known: a captcha under a hundred URLs is no family.
     """
-    form = snapshot.path * (int(snapshot.shape.max(initial=0)) + 1) + snapshot.shape
+    form = paired(snapshot.path, snapshot.shape)
     known = np.ones(len(snapshot), np.bool_) if snapshot.seen is None else snapshot.seen > 0
     wanted = distinct(form[is_common[snapshot.content] & known])
     rows = np.flatnonzero(np.isin(form, wanted) & known)
@@ -130,18 +130,16 @@ def by_values(few: list[ColumnKey], values: dict[ColumnKey, Rows], rows: Rows) -
     if not few:
         yield np.zeros((0, 1), np.int64), rows
         return
-    stacked = np.stack([values[key] for key in few])
-    combinations, which = np.unique(stacked, axis=1, return_inverse=True)
-    for number, members in enumerate(by_number(which.ravel(), rows)):
+    combinations, which = combined([values[key] for key in few])
+    for number, members in enumerate(by_number(which, rows)):
         yield combinations[:, [number]], members
 
 
 def one_page(snapshot: Snapshot, members: Rows, fewest: int = FAMILY) -> Outcome | None:
     """Judge rows as one family: every key a trial; None where they are too few or already one key."""
-    _, firsts = np.unique(snapshot.key[members], return_index=True)
-    if len(firsts) < fewest:
+    rows = members[firsts(snapshot.key[members])]
+    if len(rows) < fewest:
         return None
-    rows = members[np.sort(firsts)]
     shown = snapshot.content[rows]
     contents, counts = np.unique(shown, return_counts=True)
     common = contents[int(np.argmax(counts))]

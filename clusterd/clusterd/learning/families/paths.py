@@ -26,7 +26,7 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, by_number, distinct, numbered
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, by_number, distinct, numbered
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, brings_new_values, one_page, said_of
 from clusterd.learning.families.value_forms import FORMS
@@ -171,7 +171,7 @@ def _of_several(snapshot: Snapshot, query: Hashes, large: Rows) -> Counter[tuple
         rows = np.flatnonzero(snapshot.content == content)
         step = 1 + len(rows) // PROPOSING
         some = rows[::step]
-        for alike in by_number(np.unique(query[some], return_inverse=True)[1].ravel(), some):
+        for alike in by_number(query[some], some):
             one = int(query[alike[0]])
             for _, paths in _of_one_depth(snapshot, alike, -(-FAMILY // step)):
                 free = _new_valued(paths)

@@ -25,7 +25,7 @@ import numpy as np
 from clusterd_crawler.rule_language.conditions import NUMBER, stars
 from clusterd_crawler.rules import Condition
 
-from clusterd.learning.evidence.columns import Flags, Rows, distinct, numbered
+from clusterd.learning.evidence.arrays import Flags, Rows, distinct, numbered
 from clusterd.learning.evidence.crawls import seen_beside
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
@@ -60,7 +60,7 @@ def of_clean_forms(snapshot: Snapshot, members: Rows, dropped: Iterable[ColumnKe
         words = [_word(snapshot, column, number) for number in numbers.tolist()]
         if not words or "" in words or len(set(words)) > FORMS:
             continue
-        form = numbered(words)[which.ravel()]
+        form = numbered(words)[which]
         shown = snapshot.content[members]
         other = shown != np.bincount(shown).argmax()
         if snapshot.seen is not None:  # of what no crawl has seen beside that page nothing is known

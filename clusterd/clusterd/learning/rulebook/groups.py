@@ -20,6 +20,7 @@ from clusterd_crawler.urls import beyond_site, hash_of, host_of, registrable, si
 from clusterd.learning.contract import PAGES, SITES, Page
 from clusterd.learning.rulebook.recall import Recall, Recalls, group_learner
 from clusterd.learning.rulebook.redis import RuleBook
+from clusterd.portions import portions
 
 #: Groups whose sites a worker remembers, so that the book is asked once a site.
 REMEMBERED: Final = 100_000
@@ -65,8 +66,7 @@ class Groups:
 
     def several(self, groups: Sequence[str]) -> Iterator[str]:
         """Yield those of some groups that have several sites."""
-        for start in range(0, len(groups), ASKED):
-            some = groups[start : start + ASKED]
+        for some in portions(groups, ASKED):
             counted = zip(some, self._book.site_counts(some), strict=True)
             yield from (group for group, sites in counted if sites > 1)
 

@@ -27,7 +27,7 @@ from clusterd_crawler.message import Failure, File, Redirect
 from clusterd_crawler.rule_language.json_form import may_have_rules
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.sketch import Sketch
-from clusterd_crawler.urls import canonical, host_of
+from clusterd_crawler.urls import canonical, canonical_if_any, host_of
 
 from clusterd.clusters.contract import NEAR, Index, Outcome
 from clusterd.learning.contract import Page
@@ -107,11 +107,8 @@ def by_host(pages: Iterable[Page | None]) -> dict[str, list[Page]]:
 
 def failed(failure: Failure) -> Page | None:
     """Return what is noted of a fetch that brought no page; None where its URL is none, or no crawl is named."""
-    try:
-        url = canonical(failure.url)
-    except WrongInput:
-        return None
-    return Page(url, 0, fetched_at=failure.at, crawl=failure.crawl, state="failed") if failure.crawl else None
+    url = canonical_if_any(failure.url)
+    return Page(url, 0, fetched_at=failure.at, crawl=failure.crawl, state="failed") if url and failure.crawl else None
 
 
 def redirected(redirect: Redirect) -> Page | None:

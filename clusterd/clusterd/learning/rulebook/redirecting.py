@@ -26,7 +26,7 @@ from typing import Final
 from clusterd_crawler.urls import host_of
 
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.evidence import family
+from clusterd.learning.rulebook.reservoir import family
 
 #: Redirects of a kind that does nothing else from which on they count; by the last component in as many folders.
 SEVERAL: Final = 10

@@ -43,10 +43,11 @@ from clusterd_crawler.message import SkipReport, decode, encode
 from clusterd_crawler.rules import RuleSet
 
 from clusterd.learning.contract import Page
+from clusterd.learning.rulebook.blocks import BLOCK_PAGES, pack, unpack
 from clusterd.learning.rulebook.contract import SKIPS_LIMIT, Entry, Evidence, HostRules
 from clusterd.learning.rulebook.entries import entries_from_bytes, entries_to_bytes, rules_from_bytes, rules_to_bytes
-from clusterd.learning.rulebook.evidence import BLOCK_PAGES, pack, unpack
 from clusterd.learning.rulebook.met import BYTES
+from clusterd.portions import portions
 
 log = logging.getLogger(__name__)
 
@@ -175,7 +176,7 @@ class RuleBook:
         nothing done, where another has rewritten the log since.
         """
         generation, replaced_blocks, replaced_pages = upto.split(":")
-        blocks = [pack(pages[start : start + BLOCK_PAGES]) for start in range(0, len(pages), BLOCK_PAGES)]
+        blocks = [pack(some) for some in portions(pages, BLOCK_PAGES)]
         met = [part for crawl, contents in (gone or {}).items() for part in (crawl, contents)]
         given = (len(pages), len(met), *met, *blocks)
         if not self._run("rewrite", self._base(host), generation, replaced_blocks, replaced_pages, *given):
@@ -250,8 +251,7 @@ class RuleBook:
 
     def entries(self, hosts: Sequence[str]) -> Iterator[Entry]:
         """Yield every entry of these hosts, host by host, many hosts in a round trip."""
-        for start in range(0, len(hosts), HOSTS):
-            some = hosts[start : start + HOSTS]
+        for some in portions(hosts, HOSTS):
             for host, packed in zip(some, self._of_books(some, "entries"), strict=True):
                 if packed is not None:
                     yield from _entries(host, packed)
@@ -346,9 +346,9 @@ class RuleBook:
     def add_skips(self, reports: Sequence[SkipReport]) -> int:
         """Log and count skips, each once however often it is delivered; return how many were new."""
         new = 0
-        for start in range(0, len(reports), PAGE):
+        for some in portions(reports, PAGE):
             args: list[str | int | bytes] = [self._skips_limit]
-            for report in reports[start : start + PAGE]:
+            for report in some:
                 message = encode(report)
                 args += (blake2b(message, digest_size=IDENTITY_BYTES).digest(), report.rule, message)
             new += int(self._run("skips", self._skips, *args))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Final
 
 from clusterd_crawler.errors import ClusterdError
@@ -26,6 +25,7 @@ from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.entries import rules_from_bytes
 from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
+from clusterd.portions import portions
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,8 @@ def reconcile(rules: RuleService, published: Iterable[tuple[bytes, bytes]], at: 
 
 def _announce_lost(rules: RuleService, logged: Mapping[str, int]) -> None:
     """Announce the rule sets of which the log has no version as late as the store's."""
-    lost, hosts = [], iter(sorted({*rules.book.hosts(), *rules.book.offered()}))
-    while portion := list(islice(hosts, PORTION)):
+    lost: list[str] = []
+    for portion in portions(sorted({*rules.book.hosts(), *rules.book.offered()}), PORTION):
         versions = zip(portion, rules.book.versions(portion), strict=True)
         lost += [host for host, version in versions if version > logged.get(host, 0)]
     if lost:
@@ -62,8 +62,8 @@ def _announce_lost(rules: RuleService, logged: Mapping[str, int]) -> None:
 
 def restore(book: RuleBook, published: Iterable[tuple[bytes, bytes]], at: int) -> int:
     """Take over what of the log (`topics.RULES`: host, rule set) is later than the book's; return how many sets."""
-    restored, records = 0, iter(published)
-    while portion := list(islice(records, PORTION)):
+    restored = 0
+    for portion in portions(published, PORTION):
         versions = book.versions([host.decode("utf-8", "replace") for host, _ in portion])
         for (_, raw), version in zip(portion, versions, strict=True):
             if version_of(raw) > version and (rules := _read(raw)) is not None:

@@ -25,13 +25,14 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import isinf
 from typing import Final
 
 from clusterd_crawler import urls
-from clusterd_crawler.errors import NotFound, Unreachable, WrongInput
+from clusterd_crawler.errors import NotFound, Unreachable
 from clusterd_crawler.message import Failure, File, Redirect, SkipReport
 from clusterd_crawler.rules import LIVE, Identity, Rule, RuleSet, State
 from clusterd_crawler.sketch import Sketch
@@ -40,13 +41,14 @@ from clusterd.clusters.contract import Outcome
 from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.agenda import Agenda
+from clusterd.learning.rulebook.blocks import BLOCK_PAGES
 from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, Entry, Evidence, HostRules
-from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
 from clusterd.learning.rulebook.identity import Shown, by_host, failed, filed, page_of, redirected, texts
 from clusterd.learning.rulebook.met import cut_contents
 from clusterd.learning.rulebook.recall import Recall, Recalls, host_learner
 from clusterd.learning.rulebook.redis import RuleBook
+from clusterd.learning.rulebook.reservoir import latest, reservoir, sightings
 from clusterd.learning.rulebook.rule_sets import RuleSets
 from clusterd.learning.rulebook.sharing import Publish, share
 
@@ -128,39 +130,29 @@ class RuleService:
         rest waits for the next call, as does what has grown little while there is other work (`agenda`). ``whole``:
         as of `Recall.take`.
         """
-        published = []
+        published: list[RuleSet] = []
         groups: dict[str, None] = {}
         until = time.monotonic() + seconds
         changed = self.book.changed()
         for host in self._agenda.order(changed, self._recalls.hosts(), every=isinf(seconds)):
             begun = time.monotonic()
-            if not self.book.lease(host, self._owner, LEASE_SECONDS):
+            if not self._leases(host):
                 continue
-            self._leased.add(host)
-            try:
-                rules = self._look_at(host, now, whole=whole)
-            except Exception as error:
-                # What the learner said is lost with it; the next one says it again, from the evidence.
-                self._recalls.forget(host)
-                if isinstance(error, Unreachable):
-                    raise
-                log.exception("the rules of %s could not be learned; the other hosts go on", host)
-                rules = None
+            with self._contained(self._recalls, "rules", host):
+                published += self._look_at(host, now, whole=whole)
             over = time.monotonic() > begun + LEASE_SECONDS
             if not over and not self._recalls.waits(host):  # else it is looked at again, also where no page of it comes
                 self.book.looked_at(host, changed[host])
             groups[urls.registrable(host)] = None
-            if rules is not None:
-                published.append(rules)
             self._make_room(SHRINK_SECONDS)
             if time.monotonic() > until or stopping():
                 break
         for group in self._groups.several(list(groups)):
             if stopping():
                 break
-            rules = self._look_across(group, now, whole=whole)
-            if rules is not None:
-                published.append(rules)
+            if self._leases(_lease_of(group)):
+                with self._contained(self._groups.recalls, "mirrors", group):
+                    published += self._look_across(group, now, whole=whole)
             self._make_room(SHRINK_SECONDS)
         if groups:
             self._make_room()
@@ -265,35 +257,43 @@ class RuleService:
         self._recalls.clear()
         self._groups.forget()
 
-    def _look_at(self, host: str, now: int, *, whole: bool) -> RuleSet | None:
-        """Learn a host where that is due, and share its pages with the crawls; return the rule set that changed."""
+    def _leases(self, name: str) -> bool:
+        """Whether a host, or what stands for a group, is this worker's to learn for a while."""
+        leased = self.book.lease(name, self._owner, LEASE_SECONDS)
+        if leased:
+            self._leased.add(name)
+        return leased
+
+    @contextmanager
+    def _contained(self, recalls: Recalls, what: str, host: str) -> Iterator[None]:
+        """Let what goes wrong with a host, or a group, keep no other from being learned, but a store that is away."""
+        try:
+            yield
+        except Exception as error:
+            # What the learner said is lost with it; the next one says it again, from the evidence.
+            recalls.forget(host)
+            if isinstance(error, Unreachable):
+                raise
+            log.exception("the %s of %s could not be learned; those of others are", what, host)
+
+    def _look_at(self, host: str, now: int, *, whole: bool) -> list[RuleSet]:
+        """Learn a host where that is due, and share its pages with the crawls; return the rule set if it changed."""
         recall = self._caught_up(host, whole=whole)
         rules = self._relearn(host, recall, now)
         share(self.book, self._publish, host, recall, now)
         return rules
 
-    def _look_across(self, group: str, now: int, *, whole: bool) -> RuleSet | None:
-        """Learn the mirrors of a group of several sites, where no other worker does; return the set that changed."""
-        lease = _lease_of(group)
-        if not self.book.lease(lease, self._owner, LEASE_SECONDS):
-            return None
-        self._leased.add(lease)
-        try:
-            recall = self._groups.caught_up(group, whole=whole)
-            self.sets.announce_again(group, recall.version)
-            return self._relearn(group, recall, now, spans=True)
-        except Exception as error:
-            self._groups.recalls.forget(group)
-            if isinstance(error, Unreachable):
-                raise
-            log.exception("the mirrors of %s could not be learned; the hosts go on", group)
-            return None
+    def _look_across(self, group: str, now: int, *, whole: bool) -> list[RuleSet]:
+        """Learn the mirrors of a group of several sites; return the rule set if it changed."""
+        recall = self._groups.caught_up(group, whole=whole)
+        self.sets.announce_again(group, recall.version)
+        return self._relearn(group, recall, now, spans=True)
 
-    def _relearn(self, host: str, recall: Recall, now: int, *, spans: bool = False) -> RuleSet | None:
+    def _relearn(self, host: str, recall: Recall, now: int, *, spans: bool = False) -> list[RuleSet]:
         failing = recall.failing()
         learned = recall.learner.learn(now) if recall.learner.due() else None
         if learned is None and not failing:
-            return None
+            return []
         before = self.book.version(host)
 
         def change(state: HostRules) -> HostRules:
@@ -303,7 +303,7 @@ class RuleService:
 
         state = self.sets.change(host, change)
         recall.tell(state)
-        return state.rules if state.rules.version != before else None
+        return [state.rules] if state.rules.version != before else []
 
     def _caught_up(self, host: str, *, whole: bool = True) -> Recall:
         """Return the host's learner, having seen all evidence and all that was decided without it."""
@@ -372,7 +372,4 @@ def _lease_of(group: str) -> str:
 
 def _form(url: str) -> str:
     """Return the canonical form of a URL; one that has none as it is."""
-    try:
-        return urls.canonical(url)
-    except WrongInput:
-        return url
+    return urls.canonical_if_any(url) or url

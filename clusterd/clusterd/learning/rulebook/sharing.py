@@ -8,16 +8,17 @@ failed are shared like pages: what failed for one crawler justifies no skip for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.fetches import BLOCK, Fetch, key, pack
 
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.evidence import latest
 from clusterd.learning.rulebook.recall import Recall
 from clusterd.learning.rulebook.redis import RuleBook
+from clusterd.learning.rulebook.reservoir import latest
+from clusterd.portions import portions
 
 #: `Transport.publish`: topic, key, value.
 Publish = Callable[[str, bytes, bytes], None]
@@ -45,7 +46,7 @@ def share(book: RuleBook, publish: Publish, host: str, recall: Recall, now: int)
     return sum(len(block) for _, block in blocks)
 
 
-def _blocks(host: str, pages: Iterable[Page]) -> Iterable[tuple[bytes, list[Fetch]]]:
+def _blocks(host: str, pages: Iterable[Page]) -> Iterable[tuple[bytes, Sequence[Fetch]]]:
     """Yield blocks of one crawl's pages each; a page of no crawl stands for nothing."""
     by_crawl: dict[str, list[Fetch]] = {}
     for page in pages:
@@ -55,5 +56,5 @@ def _blocks(host: str, pages: Iterable[Page]) -> Iterable[tuple[bytes, list[Fetc
             fetch = Fetch(page.url, page.fetched_at, content, names, good, page.purpose)
             by_crawl.setdefault(page.crawl, []).append(fetch)
     for crawl, fetches in by_crawl.items():
-        for start in range(0, len(fetches), BLOCK):
-            yield key(host, crawl), fetches[start : start + BLOCK]
+        for block in portions(fetches, BLOCK):
+            yield key(host, crawl), block

@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, begins
 
 #: Most units of one content.
 REPEATED: Final = 2
@@ -67,7 +67,6 @@ class Outcome:
         return self.agreed / max(1, self.agreed + self.differed)
 
 
-_ONE: Final = np.ones(1, np.bool_)
 _NOTHING: Final = np.zeros(0, np.int64)
 NO_OUTCOME: Final = Outcome(_NOTHING, np.zeros(0, np.bool_), _NOTHING, _NOTHING, 0, 0)
 
@@ -130,10 +129,8 @@ def grouped(
     order = np.lexsort((rows, before, after) if seen is None else (rows, -seen, before, after))
     given = after, before
     after, before = after[order], before[order]
-    new_group = np.ones(len(order), np.bool_)
-    new_group[1:] = after[1:] != after[:-1]
-    first = new_group.copy()
-    first[1:] |= before[1:] != before[:-1]
+    new_group = begins(after)
+    first = new_group | begins(before)
     group = (np.cumsum(new_group) - 1)[first]
     # 2. Groups of one key before are not brought together by this edit.
     several = np.bincount(group) > 1
@@ -146,12 +143,11 @@ def grouped(
     # 3. Each group's contents, in runs.
     size = int(shown.max()) + 1
     ordered = np.sort(group * size + shown)
-    starts = np.flatnonzero(np.concatenate([_ONE, ordered[1:] != ordered[:-1]]))
+    starts = np.flatnonzero(begins(ordered))
     runs = ordered[starts]
     run_group = runs // size
     run_shown = runs - run_group * size
-    lengths = np.empty_like(starts)
-    lengths[:-1], lengths[-1] = starts[1:] - starts[:-1], len(ordered) - starts[-1]
+    lengths = np.diff(starts, append=len(ordered))
     wanted = _reference(run_group, run_shown, lengths, group, shown, changed[at])
     good = shown == wanted[group]
     if seen is not None and not (beside := _beside(seen[at], group, good)).all():
@@ -160,7 +156,7 @@ def grouped(
         return found and replace(found, first=stay[found.first])
     pages = np.bincount(group[good], minlength=len(wanted))
     good &= (pages > 1)[group]
-    firsts = np.flatnonzero(np.concatenate([_ONE, group[1:] != group[:-1]]))
+    firsts = np.flatnonzero(begins(group))
     return Groups(wanted, pages, np.bincount(run_group) - 1, rows[at], group, shown, good, at[firsts])
 
 
@@ -208,9 +204,7 @@ def _brought_together(after: Hashes, changed: Flags) -> Rows:
     if not shared.any():
         return _NOTHING
     rows = order[shared]
-    starts = np.ones(len(rows), np.bool_)
-    starts[1:] = after[rows[1:]] != after[rows[:-1]]
-    number = np.cumsum(starts) - 1
+    number = np.cumsum(begins(after[rows])) - 1
     touched = np.bincount(number, weights=changed[rows]) > 0
     found: Rows = rows[touched[number]]
     return found

@@ -10,7 +10,8 @@ import numpy as np
 from clusterd_crawler.rules import FIRST_COMPONENT, Condition, Key
 
 from clusterd.learning.edits.edit import CandidateEdit, PathEdit
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Rows, distinct
+from clusterd.learning.evidence.arrays import Flags, Rows, distinct
+from clusterd.learning.evidence.columns import VALUELESS
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 
@@ -39,33 +40,28 @@ class Attribute:
     column: ColumnKey | None = None
     start: int = 0
     end: int = 0
+    #: The values by number.
     texts: list[str] = field(default_factory=list)
+    #: Numbers of values that a condition cannot tell apart: of a key without ``=``, and of nothing after it.
+    alike: tuple[int, ...] = ()
 
     @property
     def key(self) -> Key:
         """The key as rules write it."""
         return Key(*self.column) if self.column is not None else Key(start=self.start, end=self.end)
 
-    def text(self, snapshot: Snapshot, number: int) -> str:
-        """Return the text of a value."""
-        return self.texts[number] if self.column is None else snapshot.columns[self.column].column.text(number)
-
-    def written(self, snapshot: Snapshot, numbers: Rows) -> Rows:
+    def written(self, numbers: Rows) -> Rows:
         """Return those of the values that a condition can name.
 
         A key without ``=`` (``?print``) is to a condition what it is with nothing after it: it names both, so neither
         where the host has one that is not among the values.
         """
-        if self.column is None:
-            return numbers
-        known = snapshot.columns[self.column].column.numbers
-        alike = np.array([known[text] for text in (VALUELESS, "") if text in known], np.int64)
-        return numbers if np.isin(alike, numbers).all() else numbers[~np.isin(numbers, alike)]
+        return numbers if np.isin(self.alike, numbers).all() else numbers[~np.isin(numbers, self.alike)]
 
-    def condition(self, snapshot: Snapshot, numbers: Rows) -> Condition | None:
+    def condition(self, numbers: Rows) -> Condition | None:
         """Return the condition that the value is one of these, or None where they are too many to list."""
         absent = bool(len(numbers)) and int(numbers[0]) == 0
-        named = {self.text(snapshot, int(number)) for number in numbers if number}
+        named = {self.texts[number] for number in numbers.tolist() if number}
         texts = tuple(sorted({"" if text == VALUELESS else text for text in named}))
         if self.name == DEPTH:
             return Condition(Key(), "depth", tuple(sorted(texts, key=int))) if texts else None
@@ -82,12 +78,12 @@ class Attribute:
         every = self.column is not None and numbers[0] > 0 and len(numbers) == int(self.values.max())
         return 1 if every and len(numbers) > FEW_VALUES else len(numbers)
 
-    def stated(self, snapshot: Snapshot, numbers: Rows) -> tuple[Rows, Condition | None]:
+    def stated(self, numbers: Rows) -> tuple[Rows, Condition | None]:
         """Return those of the values that a condition lets through, and the condition (None: too many to list)."""
         if self.named(numbers) < len(numbers):
             return numbers, Condition(self.key, "any")
-        numbers = self.written(snapshot, numbers)
-        return numbers, self.condition(snapshot, numbers)
+        numbers = self.written(numbers)
+        return numbers, self.condition(numbers)
 
 
 def attributes(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Iterator[Attribute]:
@@ -97,7 +93,10 @@ def attributes(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Iterator
         yield _component(snapshot, f"component {edit.beyond}", edit.beyond, 0)
     for key in snapshot.evidence.shapes.keys_of(distinct(snapshot.shape[rows])):
         if key in snapshot.columns and key[0]:
-            yield Attribute(f"?{key[0]}#{key[1]}", snapshot.values(key), column=key)
+            column = snapshot.columns[key].column
+            alike = tuple(column.numbers[text] for text in (VALUELESS, "") if text in column.numbers)
+            name = f"?{key[0]}#{key[1]}"
+            yield Attribute(name, snapshot.values(key), column=key, texts=column.texts, alike=alike)
 
 
 def path_attributes(snapshot: Snapshot) -> list[Attribute]:

@@ -62,7 +62,7 @@ def holds(outcome: Outcome, bound: float, prior: int) -> bool:
     return lower_bound(outcome.agreed + prior, units) >= (max(bound, ONE_DIFFERS) if outcome.differed else bound)
 
 
-def bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: int) -> float:
+def bound_of_values(trials: Trials, found: list[Attribute], prior: int) -> float:
     """Return the bound that the values of the edited parameters ask for.
 
     What takes ever new values is mostly what the content hangs on; what takes many may be, and on a small host no page
@@ -91,7 +91,8 @@ def bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: i
         rest = []
     if any(is_open(*trials.records(known)) for known in rest):
         return OPEN_BOUND
-    return MANY_BOUND if pages < SMALL and any(np.count_nonzero(good[1:]) >= MANY for good, _ in own) else 0.0
+    small = len(trials.snapshot) < SMALL
+    return MANY_BOUND if small and any(np.count_nonzero(good[1:]) >= MANY for good, _ in own) else 0.0
 
 
 def bound_of_one(key: ColumnKey, trials: Trials, found: list[Attribute]) -> float:

@@ -23,7 +23,7 @@ from clusterd_crawler.rules import Condition
 
 from clusterd.learning.edits import item_orders
 from clusterd.learning.edits.edit import CandidateEdit, Drop, DropUnordered
-from clusterd.learning.evidence.columns import Flags, Rows, distinct
+from clusterd.learning.evidence.arrays import Flags, Rows, distinct, paired
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import DIFFER, Outcome, lower_bound
@@ -96,7 +96,7 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, prior: int = 0) -> Proposal 
         return None
     trials = Trials(snapshot, edit, rows)
     whole = trials.outcome
-    found, unproven = _refined(snapshot, trials, BOUND, prior)
+    found, unproven = _refined(trials, BOUND, prior)
     if unproven and isinstance(edit, Drop) and len(edit.own) >= POOLED:
         # The others may hold by themselves: another rule drops these by now from most pages.
         left = tuple(key for key in edit.own if key not in unproven)
@@ -118,7 +118,7 @@ def _at_one_value(snapshot: Snapshot, edit: CandidateEdit, whole: Outcome, prior
         if not enough(int(agreed[value]), NARROWED_BOUND, prior):
             break
         trials = Trials(snapshot, edit, edit.rows(snapshot) & (values == value))
-        found, _ = _refined(snapshot, trials, NARROWED_BOUND, prior)
+        found, _ = _refined(trials, NARROWED_BOUND, prior)
         if found is not None and _beyond_luck(snapshot, found, whole, values):
             return found
     return None
@@ -134,7 +134,7 @@ def _beyond_luck(snapshot: Snapshot, found: Proposal, whole: Outcome, values: Ro
     stated = {condition.key for condition in found.conditions if condition.test not in {"only", "depth"}}
     for known in (*attributes(snapshot, found.edit, found.rows), *deeper_attributes(snapshot, found.rows)):
         if known.column not in found.edit.own and known.key in stated:
-            blocks = np.unique(blocks * (int(known.values.max()) + 1) + known.values[edited], return_inverse=True)[1]
+            blocks = np.unique(paired(blocks, known.values[edited]), return_inverse=True)[1]
     chosen = len(distinct(blocks[found.rows[edited]]))
     luck = log(LUCK) - chosen * log(len(distinct(blocks)))
     return found.outcome.agreed * log(min(whole.share, 0.999)) < luck * (1 + found.outcome.differed)
@@ -150,7 +150,7 @@ def refine_shown(snapshot: Snapshot, edit: CandidateEdit) -> Iterator[tuple[Prop
         return
     trials = Trials(snapshot, edit, rows)
     for content in trials.common(SHOWN)[:SHOWN_CONTENTS]:
-        found, _ = _refined(snapshot, trials.showing(content), OPEN_BOUND, 0)
+        found, _ = _refined(trials.showing(content), OPEN_BOUND, 0)
         if found is not None:
             yield found, content
 
@@ -160,14 +160,14 @@ Refined = tuple[Proposal | None, frozenset[ColumnKey]]
 NOWHERE: Final[Refined] = (None, frozenset())
 
 
-def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Refined:
+def _refined(trials: Trials, bound: float, prior: int) -> Refined:
     """Narrow and close a context by the best key, or without that key where it leads nowhere.
 
     (Of two that promise as much, one may leave values that ask for a longer record than there is.)
     """
     if not could_hold(trials.outcome, bound, prior):
         return NOWHERE
-    edit = trials.edit
+    snapshot, edit = trials.snapshot, trials.edit
     # A parameter that only has to be there can still be narrowed and closed to the values seen.
     needed = {condition.key for condition in edit.needs if condition.test != "any"}
     found = [known for known in attributes(snapshot, edit, trials.rows) if known.key not in needed]
@@ -175,15 +175,15 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Re
     taken = needed | {known.key for known in found}
     deeper = [known for known in deeper_attributes(snapshot, trials.rows) if known.key not in taken]
     narrowing = [*found, *deeper, depth_attribute(snapshot)]
-    first, refined = _narrowed(snapshot, copy(trials), found, narrowing, bound, prior)
+    first, refined = _narrowed(copy(trials), found, narrowing, bound, prior)
     if first is not None and refined is NOWHERE:
         others = [known for known in narrowing if known is not first]
-        _, refined = _narrowed(snapshot, trials, found, others, bound, prior)
+        _, refined = _narrowed(trials, found, others, bound, prior)
     return refined
 
 
 def _narrowed(
-    snapshot: Snapshot, trials: Trials, found: list[Attribute], narrowing: list[Attribute], bound: float, prior: int
+    trials: Trials, found: list[Attribute], narrowing: list[Attribute], bound: float, prior: int
 ) -> tuple[Attribute | None, Refined]:
     """Return the key by which a context was narrowed first, if any, and what became of it."""
     conditions: list[Condition] = []
@@ -196,7 +196,7 @@ def _narrowed(
             return first, NOWHERE
         attribute, values, beyond_luck = narrowed
         first = first or attribute
-        allowed, condition = attribute.stated(snapshot, values)
+        allowed, condition = attribute.stated(values)
         if condition is None:
             return first, NOWHERE
         conditions.append(condition)
@@ -205,24 +205,17 @@ def _narrowed(
         trials.narrow(np.isin(attribute.values, allowed))
     if not holds(trials.outcome, bound, prior):
         return first, NOWHERE
-    return first, _closed(snapshot, trials, found, conditions, bound, prior)
+    return first, _closed(trials, found, conditions, bound, prior)
 
 
-def _closed(
-    snapshot: Snapshot,
-    trials: Trials,
-    found: list[Attribute],
-    conditions: list[Condition],
-    bound: float,
-    prior: int,
-) -> Refined:
+def _closed(trials: Trials, found: list[Attribute], conditions: list[Condition], bound: float, prior: int) -> Refined:
     """Close a context in which an edit holds, and judge what is left by what its values ask for."""
-    if not close(snapshot, trials, found, conditions, prior):
+    if not close(trials, found, conditions, prior):
         return NOWHERE
     outcome = trials.outcome
-    if not holds(outcome, max(bound, bound_of_values(trials, found, len(snapshot), prior)), prior):
+    if not holds(outcome, max(bound, bound_of_values(trials, found, prior)), prior):
         return NOWHERE
-    alone = by_parameter(snapshot, trials)
+    alone = by_parameter(trials)
     unproven = frozenset(key for key, by_it in alone if not holds(by_it, bound_of_one(key, trials, found), prior))
     if unproven:
         return None, unproven

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from clusterd.learning.edits.edit import CandidateEdit
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, distinct
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, distinct
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import Outcome, judge
 from clusterd.learning.trials.attributes import Attribute
@@ -40,6 +40,7 @@ class Trials:
     """An edit's pages under the context so far, what their groups say of it, and the record of every value."""
 
     def __init__(self, snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> None:
+        self.snapshot = snapshot
         self.edit = edit
         #: Rows of the snapshot that the edit changes, under the context so far.
         self.rows = rows
@@ -58,6 +59,12 @@ class Trials:
     def units(self) -> Rows:
         """Of each row of the outcome, what it is an agreement of."""
         return self.outcome.group if self._by_group else self.outcome.content
+
+    @property
+    def agreeing(self) -> Rows:
+        """The rows edited that agree."""
+        rows = self.outcome.rows
+        return rows[self.outcome.good & self.rows[rows]]
 
     def _judged(self, changed: Flags) -> Outcome:
         after = np.where(changed, self._after, self._before)

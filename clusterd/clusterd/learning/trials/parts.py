@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, begins
 from clusterd.learning.trials.agreement import Figures, counted, grouped
 
 #: Odd, so that its multiples are distinct modulo 2^64 (2^64 by the golden ratio; Knuth, volume 3, section 6.4).
@@ -132,8 +132,7 @@ def _pairs(part: Rows, key: Hashes) -> tuple[Rows, Hashes]:
     """Return the distinct pairs of a part and a key."""
     order = np.lexsort((key, part))
     part, key = part[order], key[order]
-    first = np.ones(len(order), np.bool_)
-    first[1:] = (part[1:] != part[:-1]) | (key[1:] != key[:-1])
+    first = begins(part) | begins(key)
     return part[first], key[first]
 
 

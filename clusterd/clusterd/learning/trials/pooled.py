@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.evidence.columns import Hashes, Rows
+from clusterd.learning.evidence.arrays import Hashes, Rows
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import Outcome, judge
@@ -145,7 +145,7 @@ def _is_clean(record: Outcome) -> bool:
 def _company(after: Hashes) -> Rows:
     """Return which are not alone with their key; of very many those of some keys."""
     _, group, sizes = np.unique(after, return_inverse=True, return_counts=True)
-    found = np.flatnonzero((sizes > 1)[group.ravel()])
+    found = np.flatnonzero((sizes > 1)[group])
     if len(found) > PAGES:
         # (Keys are hashes: the lowest of them are a sample.)
         limit = np.uint64(int(PAGES / len(found) * float(2**64)))

@@ -26,7 +26,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits.edit import Drop, DropUnordered
-from clusterd.learning.evidence.columns import Flags, Rows
+from clusterd.learning.evidence.arrays import Flags, Rows
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import DIFFER, OPEN, Outcome, judge, lower_bound
@@ -40,12 +40,12 @@ MOST: Final = 62
 MANY: Final = 64
 
 
-def restrict(snapshot: Snapshot, trials: Trials, conditions: list[Condition]) -> set[ColumnKey]:
+def restrict(trials: Trials, conditions: list[Condition]) -> set[ColumnKey]:
     """Restrict a joint deletion to combinations that were tried; return the parameters that have to be there.
 
     Other edits are left as they are: what they do to a page that has none of the parameters is tried as well.
     """
-    own = trials.edit.own
+    snapshot, own = trials.snapshot, trials.edit.own
     if len(own) < 2 or type(trials.edit) is not Drop:
         return set()
     pattern = combinations(snapshot, own[:MOST])
@@ -85,8 +85,8 @@ class Records:
         agreed = np.unique(np.stack([pattern[outcome.rows[good]], trials.units[good]]), axis=1)[0]
         every = np.concatenate([agreed, pattern[outcome.rows[bad]]])
         numbers, which = np.unique(every, return_inverse=True)
-        right = np.bincount(which.ravel()[: len(agreed)], minlength=len(numbers))
-        wrong = np.bincount(which.ravel()[len(agreed) :], minlength=len(numbers))
+        right = np.bincount(which[: len(agreed)], minlength=len(numbers))
+        wrong = np.bincount(which[len(agreed) :], minlength=len(numbers))
         order = np.argsort(-right, kind="stable")
         order = order[numbers[order] != 0]
         numbers, right, wrong = numbers[order], right[order], wrong[order]
@@ -118,9 +118,9 @@ def lets_through(taken: list[int], patterns: Rows) -> Flags:
     return passed
 
 
-def by_parameter(snapshot: Snapshot, trials: Trials) -> Iterator[tuple[ColumnKey, Outcome]]:
+def by_parameter(trials: Trials) -> Iterator[tuple[ColumnKey, Outcome]]:
     """Yield, with each parameter of a joint deletion, what dropping it does once the others are dropped."""
-    edit = trials.edit
+    snapshot, edit = trials.snapshot, trials.edit
     if isinstance(edit, Drop) and type(edit) in {Drop, DropUnordered} and len(edit.own) > 1:
         rows, after = trials.rows, settled_keys(snapshot, edit, trials.rows)
         for key in edit.own:

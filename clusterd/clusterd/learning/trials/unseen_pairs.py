@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition
 
-from clusterd.learning.evidence.columns import Flags, Rows
-from clusterd.learning.evidence.snapshot import Snapshot
+from clusterd.learning.evidence.arrays import Flags, Rows
 from clusterd.learning.trials.attributes import Attribute
 from clusterd.learning.trials.narrowing import Trials
 
@@ -25,21 +24,18 @@ from clusterd.learning.trials.narrowing import Trials
 NO_LUCK: Final = 3.0
 
 
-def leave_out(
-    snapshot: Snapshot, trials: Trials, one: Attribute, edited: Attribute, conditions: list[Condition]
-) -> None:
+def leave_out(trials: Trials, one: Attribute, edited: Attribute, conditions: list[Condition]) -> None:
     """Leave values of a key, or of an edited parameter, out of a context until no pair is left that never met."""
-    outcome = trials.outcome
-    rows = outcome.rows[outcome.good & trials.rows[outcome.rows]]
+    rows = trials.agreeing
     ones, at = np.unique(one.values[rows], return_inverse=True)
     others, beside = np.unique(edited.values[rows], return_inverse=True)
     met = np.zeros((len(ones), len(others)), np.int64)
-    np.add.at(met, (at.ravel(), beside.ravel()), 1)
+    np.add.at(met, (at, beside), 1)
     met = met[:, others > 0]
     kept, of_edited = _kept(met, _mixing(one, edited, ones))
     absent = others[others == 0]
-    _narrow(snapshot, trials, one, conditions, ones[kept], kept)
-    _narrow(snapshot, trials, edited, conditions, np.concatenate([absent, others[others > 0][of_edited]]), of_edited)
+    _narrow(trials, one, conditions, ones[kept], kept)
+    _narrow(trials, edited, conditions, np.concatenate([absent, others[others > 0][of_edited]]), of_edited)
 
 
 def _mixing(one: Attribute, edited: Attribute, ones: Rows) -> Flags:
@@ -47,7 +43,7 @@ def _mixing(one: Attribute, edited: Attribute, ones: Rows) -> Flags:
     rows = np.isin(one.values, ones) & (edited.values > 0)
     values, at = np.unique(edited.values[rows], return_inverse=True)
     seen = np.zeros((len(ones), len(values)), np.bool_)
-    seen[np.searchsorted(ones, one.values[rows]), at.ravel()] = True
+    seen[np.searchsorted(ones, one.values[rows]), at] = True
     mixing, further = np.eye(len(ones), dtype=np.bool_), seen @ seen.T
     while not np.array_equal(mixing, further):
         mixing, further = further, further @ further
@@ -70,16 +66,14 @@ def _kept(met: Rows, mixing: Flags) -> tuple[Flags, Flags]:
     return rows, columns
 
 
-def _narrow(
-    snapshot: Snapshot, trials: Trials, of: Attribute, conditions: list[Condition], values: Rows, kept: Flags
-) -> None:
+def _narrow(trials: Trials, of: Attribute, conditions: list[Condition], values: Rows, kept: Flags) -> None:
     if kept.all():
         return
     for at, known in enumerate(conditions):
         if known.key == of.key:
             if known.test == "within":
                 values = np.union1d(values, [0])
-            left = of.written(snapshot, values)
-            conditions[at] = of.condition(snapshot, left) or known
+            left = of.written(values)
+            conditions[at] = of.condition(left) or known
             trials.narrow(np.isin(of.values, left))
             return

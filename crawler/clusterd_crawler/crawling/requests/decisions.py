@@ -11,11 +11,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, TypeVar
 
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import RuleSet
@@ -25,10 +23,12 @@ from clusterd_crawler.skipping.known_pages import KnownPages
 from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.skipping.traps import Trap
 from clusterd_crawler.turn import IN_THREAD, Turn
-from clusterd_crawler.urls import canonical, host_of, registrable
+from clusterd_crawler.urls import canonical_if_any, host_of, registrable
 
 #: Failed URLs that are remembered, so that an older good fetch that is told of later does not stand for them.
 FAILED: Final = 100_000
+
+Answer = TypeVar("Answer")
 
 
 class _Noted(NamedTuple):
@@ -133,8 +133,7 @@ class Decisions:
     ) -> None:
         """Note a page that was fetched, at once or after the loading that is going on."""
         if not good:
-            with suppress(WrongInput):
-                url = canonical(url)
+            url = canonical_if_any(url) or url
             self._note_failure(url, at)
         kept, served = plain_names(names), plain_purpose(purpose)
         if (self._decides or self._watches) and self._lock.acquire(blocking=False):
@@ -161,13 +160,9 @@ class Decisions:
 
     def reopened(self) -> frozenset[str]:
         """Return the rules, and traps, of which fewer skips are right than was thought, for where pages lead."""
-        if not self._decides or not self._lock.acquire(blocking=False):
+        if not self._decides:
             return frozenset()
-        try:
-            self._note()
-            return frozenset(self._known.reopened())
-        finally:
-            self._lock.release()
+        return self._asked(lambda: frozenset(self._known.reopened()), frozenset())
 
     def look_once_more(self, kept: Counter[str]) -> frozenset[str]:
         """Return the rules to be decided anew about before the crawl ends: as `reopened`, and what is looked at then.
@@ -183,9 +178,7 @@ class Decisions:
 
     def _watch(self, url: str, content: int) -> None:
         """Tell the guard against traps of a page whose key nobody needs yet."""
-        try:
-            url = canonical(url)
-        except WrongInput:
+        if not (url := canonical_if_any(url)):
             return
         shown = hash((registrable(host_of(url)), content))
         new = shown not in self._contents
@@ -204,60 +197,45 @@ class Decisions:
 
         ``again``: the URL is skipped already, so that this is no further skip (`KnownPages.decide`).
         """
-        if not self._decides or not self._lock.acquire(blocking=False):
+        if not self._decides:
             return None
-        try:
-            self._note()
-            return self._known.decide(url, at, purpose, again)
-        finally:
-            self._lock.release()
+        return self._asked(lambda: self._known.decide(url, at, purpose, again), None)
 
     def led_elsewhere(self, url: str, target: str, content: int) -> Skip | None:
         """Return the skip of a URL whose key led to a page of its own; None where that is not sure."""
-        if not self._has_rules or not self._lock.acquire(blocking=False):
+        if not self._has_rules:
             return None
-        try:
-            self._note()
-            return self._known.led_elsewhere(url, target, content)
-        finally:
-            self._lock.release()
+        return self._asked(lambda: self._known.led_elsewhere(url, target, content), None)
 
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return the URL's key and the rules that made it; no key where no skip may rest on it, or rules are loaded."""
-        if not self._has_rules or not self._lock.acquire(blocking=False):
-            return "", ()
-        try:
-            return self._known.resting_key(url)
-        finally:
-            self._lock.release()
+        no_key: tuple[str, tuple[str, ...]] = "", ()
+        return self._asked(lambda: self._known.resting_key(url), no_key) if self._has_rules else no_key
 
     def known(self, url: str, key: str) -> KnownPage | None:
         """Return the page fetched last under the key of a URL, for whatever purpose; None while rules are loaded."""
-        if not self._has_rules or not self._lock.acquire(blocking=False):
+        if not self._has_rules:
             return None
-        try:
-            return self._known.under(url, key)
-        finally:
-            self._lock.release()
+        return self._asked(lambda: self._known.under(url, key), None)
 
     def differs(self, url: str, content: int) -> bool:
         """Whether the key of a URL has a page of another content; true where nobody can tell, for that is loaded."""
         if not self._has_rules:
             return False
-        if not self._lock.acquire(blocking=False):
-            return True
-        try:
-            self._note()
-            return self._known.differs(url, content)
-        finally:
-            self._lock.release()
+        return self._asked(lambda: self._known.differs(url, content), True)
 
     def traps(self) -> list[Trap]:
         """Return the traps noticed since the last call."""
-        if not self._watches or not self._lock.acquire(blocking=False):
-            return []
+        return self._asked(self._known.traps.noticed, []) if self._watches else []
+
+    def _asked(self, question: Callable[[], Answer], otherwise: Answer) -> Answer:
+        """Return the answer, by all that was noted where anything is decided; ``otherwise`` while rules are loaded."""
+        if not self._lock.acquire(blocking=False):
+            return otherwise
         try:
-            return self._known.traps.noticed()
+            if self._decides:
+                self._note()
+            return question()
         finally:
             self._lock.release()
 

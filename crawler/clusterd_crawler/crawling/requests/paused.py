@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -101,25 +103,19 @@ class Paused:
             if self.there and self._path is not None and self._path.exists():  # else somebody has deleted it
                 with self._path.open("rb") as old:
                     old.seek(self._done)
-                    while some := old.read(1 << 20):
-                        out.write(some)
+                    shutil.copyfileobj(old, out)
 
     def _read(self) -> tuple[list[KeptOut], int]:
         """Return the next requests, and where in the file they end."""
         with self._lock:
             if self._ended or self._path is None:
                 return [], self._done
-            found: list[KeptOut] = []
             try:
                 with self._path.open("rb") as file:
                     file.seek(self._done)
-                    for one in unpack(file, "", self._spider):
-                        if one is None:
-                            self.forgotten += 1
-                        else:
-                            found.append(one)
-                        if len(found) == PORTION:
-                            break
+                    read = list(islice(unpack(file, "", self._spider), PORTION))
+                    found = [one for one in read if one is not None]
+                    self.forgotten += len(read) - len(found)
                     return found, file.tell()
             except OSError as error:
                 logger.warning("What rules kept out before the pause cannot be read now, and stays there: %s", error)

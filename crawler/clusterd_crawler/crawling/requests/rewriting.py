@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Final
 
 from scrapy import Request
 
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.purpose import ANYONE, Purpose
-from clusterd_crawler.urls import canonical, hash_of
+from clusterd_crawler.urls import canonical, canonical_if_any, hash_of
 
 #: Links remembered, as 8-byte hashes; of more the oldest are forgotten, and not rewritten to.
 LINKS: Final = 2_000_000
@@ -38,19 +36,17 @@ class Rewriting:
 
     def linked(self, url: str) -> None:
         """Note a link that the spider wants to follow."""
-        try:
-            self._links.setdefault(hash_of(canonical(url)), False)
-        except WrongInput:
+        if not (url := canonical_if_any(url)):
             return
+        self._links.setdefault(hash_of(url), False)
         if len(self._links) > LINKS:
             self._came.pop(self._links.popitem(last=False)[0], None)
 
     def asked(self, url: str) -> None:
         """Note that a URL was asked for, whatever came of it."""
-        with suppress(WrongInput):
-            link = hash_of(canonical(url))
-            if link in self._links:
-                self._links[link] = True
+        link = hash_of(canonical_if_any(url))
+        if link in self._links:
+            self._links[link] = True
 
     def rewritten(self, request: Request, key: str) -> Request | None:
         """Return the request to be sent instead, None where this one is to be sent."""
@@ -76,18 +72,15 @@ class Rewriting:
         """Return the rule by which a request was rewritten to this very URL, and brought its page; else None."""
         if not self._came:
             return None
-        try:
-            rule, served = self._came.get(hash_of(canonical(url)), (None, purpose))
-        except WrongInput:
-            return None
+        rule, served = self._came.get(hash_of(canonical_if_any(url)), (None, purpose))
         return rule if served.serves(purpose) else None
 
 
 def _asked_for(request: Request) -> Iterator[int]:
     """Yield the hashes of the URLs that a request has asked for, be it before a redirect."""
     for url in (request.url, *request.meta.get("redirect_urls", ())[:1]):
-        with suppress(WrongInput):
-            yield hash_of(canonical(url))
+        if form := canonical_if_any(url):
+            yield hash_of(form)
 
 
 def goes_round(request: Request) -> bool:

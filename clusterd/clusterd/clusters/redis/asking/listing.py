@@ -19,7 +19,6 @@ from clusterd.clusters.acceptance import slot_of
 from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import Cluster, Policy
 from clusterd.clusters.redis.asking.members import Members, Pages, pages_of_host, urls_of
-from clusterd.clusters.redis.home import ALIKE, STANDINGS
 from clusterd.clusters.redis.homes import CHUNK, Homes
 from clusterd.clusters.redis.spans.standings import SPANNED
 from clusterd.clusters.redis.spans.steps import Spans
@@ -95,11 +94,11 @@ class Listing:
     def _standings(self, slot: int) -> tuple[Numbers, Pages]:
         """Return the name of the cluster of each page, and the pages."""
         counts = [known.urls for known in self._homes.counters()]
-        script, before = (ALIKE, ()) if self._by_texts(slot) else (STANDINGS, (slot,))
+        name, before = ("alike", ()) if self._by_texts(slot) else ("standings", (slot,))
         replies: list[list[bytes]] = [[] for _ in counts]
         for one in self._homes.rounds(counts):
             asked = {place: (*before, start + 1, end) for place, (start, end) in one.items()}
-            for place, reply in self._homes.each(script, asked).items():
+            for place, reply in self._homes.each(name, asked).items():
                 replies[place].append(reply)
         packed = b"".join([reply for of in replies for reply in of])
         found = _names_of_equals(np.frombuffer(packed, IDENTITY)) if before == () else np.frombuffer(packed, "<u4")

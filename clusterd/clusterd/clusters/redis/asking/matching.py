@@ -7,23 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusterd_consumer.postings.keys import prepare_all, super_keys
+from clusterd_consumer.postings.keys import super_keys
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.resemblance import Estimate
-from clusterd_crawler.sketch import PROFILES, Sketch
+from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.redis.asking.ranking import ranked
-from clusterd.clusters.redis.posting import judged
+from clusterd.clusters.redis.posting import judged, prepared
 
 
 def matching(lists: RedisLists, sketches: Sequence[Sketch], scheme: Scheme) -> list[dict[int, Estimate]]:
     """Return for each page the numbers of what resembles it, its own too, each with the verdict, best first."""
-    made: dict[int, tuple[bytes, bytes]] = {}
-    for profile in {sketch.profile for sketch in sketches}:
-        of = [place for place, sketch in enumerate(sketches) if sketch.profile == profile]
-        streams = [sketches[place].main for place in of]
-        made.update(zip(of, prepare_all(streams, PROFILES[profile], scheme), strict=True))
+    made = prepared(sketches, range(len(sketches)), scheme)
     proposed, common = lists.look_up([made[place][1] for place in range(len(sketches))])
     further = {
         place: super_keys(stored, sketches[place].profile, scheme).tobytes()

@@ -19,12 +19,12 @@ from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.contract import WALKED
 from clusterd.clusters.identity import url_key
-from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, SHOWN, TEXTS, URLS, VERSIONS, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import CHUNK, OWN, PART, Homes
-from clusterd.clusters.redis.spans.beyond import EQUAL, TEXT
-from clusterd.clusters.redis.spans.beyond import SHOWN as SHOWS
+from clusterd.clusters.redis.spans.beyond import EQUAL, SHOWN, TEXT
 from clusterd.clusters.redis.spans.standings import SPANNED
 from clusterd.clusters.redis.spans.steps import Spans
+from clusterd.portions import portions
 
 #: Pages of contents that one call tells, at most: some 3 µs each.
 PAGES: Final = 1000
@@ -63,7 +63,7 @@ class Members:
 
     def _place(self, home: Home, slot: int, url: str) -> object:
         """Return what changes when a cluster of several homes gains a part or loses one."""
-        reply = home.run(MEMBERS, slot, url_key(url), 0, 0, 0, 1)
+        reply = home.run("members", slot, url_key(url), 0, 0, 0, 1)
         return reply and self._spans.standings([reply[0]]), self._spans.eras()
 
     def _walk_all(self, home: Home, slot: int, url: str, most: int | None) -> tuple[int, list[int]] | None:
@@ -90,7 +90,7 @@ class Members:
         place: tuple[int, int, int] = (0, 0, 0)
         pages: dict[int, None] = {}
         while True:
-            reply = home.run(MEMBERS, slot, begin, *place, limit)
+            reply = home.run("members", slot, begin, *place, limit)
             if not reply:
                 return None
             if len(reply) == 1:
@@ -108,7 +108,7 @@ class Members:
         found: dict[int, tuple[int, int, list[int]]] = {}
         most = PAGES if len(self._homes) == 1 else PAGES * PART // CHUNK
         while left:
-            replies = self._homes.each(SHOWN, {at: (packed_numbers(of), limit, most) for at, of in left.items()})
+            replies = self._homes.each("shown", {at: (packed_numbers(of), limit, most) for at, of in left.items()})
             for place, (*reply, more) in replies.items():
                 home, of = self._homes.all[place], left.pop(place)
                 for number, standing, packed in zip(of, reply[::2], reply[1::2], strict=False):
@@ -125,7 +125,7 @@ class Members:
     def _of_content(self, home: Home, content: int, most: int) -> list[int]:
         """Return the pages that show a content, ``most`` of them at most."""
         pages: dict[int, None] = {}
-        for text, *_ in TEXT.iter_unpack(home.run(TEXTS, packed_numbers([content]), 1)):
+        for text, *_ in TEXT.iter_unpack(home.run("texts", packed_numbers([content]), 1)):
             if len(pages) < most:
                 _, found = self._walk(home, -1, packed_numbers([text]), most - len(pages)) or (0, [])
                 pages.update(dict.fromkeys(found))
@@ -133,13 +133,13 @@ class Members:
 
     def _equals(self, home: Home, url: str, node: int) -> tuple[int, dict[int, int]]:
         """Return the name of a cluster of equal texts, and the text in each other home that knows it."""
-        (number,) = struct.unpack_from("<I", home.run(VERSIONS, "hash", url_key(url))[1][-VERSION.size :])
-        texts = TEXT.iter_unpack(home.run(TEXTS, packed_numbers([number]), 1))
+        (number,) = struct.unpack_from("<I", home.run("versions", "hash", url_key(url))[1][-VERSION.size :])
+        texts = TEXT.iter_unpack(home.run("texts", packed_numbers([number]), 1))
         identity = next(((sketch, profile, text) for one, sketch, profile, text, _ in texts if one == node), None)
         if identity is None:  # it has just changed
             return node, {}
         asked = {place: (EQUAL.pack(*identity, 0),) for place in range(len(self._homes)) if place != home.place}
-        replies = {place: SHOWS.unpack(reply[0]) for place, reply in self._homes.each(EQUALS, asked).items()}
+        replies = {place: SHOWN.unpack(reply[0]) for place, reply in self._homes.each("equals", asked).items()}
         found = {place: other for place, (other, live) in replies.items() if live}
         return min([node, *found.values()]), found
 
@@ -156,7 +156,7 @@ class Members:
     def _begun(self, asked: Sequence[tuple[int, str]]) -> list[Any]:
         """Return for each (slot, URL) where the walk of its cluster begins and goes on (`lua/members.lua`)."""
         return self._homes.send(
-            [self._homes.of_url(url).function(MEMBERS, slot, url_key(url), 0, 0, 0, 1) for slot, url in asked]
+            [self._homes.of_url(url).function("members", slot, url_key(url), 0, 0, 0, 1) for slot, url in asked]
         )
 
     def with_others(self, asked: Sequence[tuple[int, str]], alone: bool = False) -> list[tuple[int, str]]:
@@ -181,14 +181,13 @@ class Members:
         """Return those of these texts that other homes show as well, each with its numbers there."""
         if len(self._homes) == 1 or not texts:
             return {}
-        own = self._homes.by_home((text, text) for text in texts)
-        replies = self._homes.each(TEXTS, {place: (packed_numbers(of),) for place, of in own.items()})
-        found = [one[:4] for reply in replies.values() for one in TEXT.iter_unpack(reply) if one[0] in texts]
+        told = self._homes.of_numbers("texts", texts)
+        found = [one[:4] for _, reply in told for one in TEXT.iter_unpack(reply) if one[0] in texts]
         packed = b"".join([EQUAL.pack(*identity, 0) for _, *identity in found])
-        shown = self._homes.each(EQUALS, {home.place: (packed,) for home in self._homes.all})
+        shown = self._homes.each("equals", {home.place: (packed,) for home in self._homes.all})
         elsewhere: dict[int, list[int]] = {}
         for place, reply in shown.items():
-            for (text, *_), (other, live) in zip(found, SHOWS.iter_unpack(reply[0]), strict=True):
+            for (text, *_), (other, live) in zip(found, SHOWN.iter_unpack(reply[0]), strict=True):
                 if live and self._homes.place_of(text) != place:
                     elsewhere.setdefault(text, []).append(other)
         return elsewhere
@@ -204,8 +203,8 @@ class Members:
             _, walked = self.of(slot, url, WALKED - len(seen)) or (0, [])
             fresh = [page for page in walked[: WALKED - len(seen)] if page not in seen]
             seen.update(fresh)
-            for start in range(0, len(fresh), CHUNK):
-                yield self._contents(fresh[start : start + CHUNK], profile, known)
+            for some in portions(fresh, CHUNK):
+                yield self._contents(some, profile, known)
 
     def _contents(self, pages: Sequence[int], profile: int, known: Collection[int]) -> list[int]:
         """Return the contents that pages show now, of this profile and not known."""
@@ -230,7 +229,7 @@ def versions_by_page(homes: Homes, of: Sequence[bytes], revised: bool = False) -
             place: ("revised" if revised else "id", of[place][PAGE * start : PAGE * end])
             for place, (start, end) in one.items()
         }
-        yield from homes.each(VERSIONS, asked).items()
+        yield from homes.each("versions", asked).items()
 
 
 def page_of(home: Home, number: int) -> int:
@@ -252,7 +251,7 @@ def current(homes: Homes, profile: int) -> Iterator[list[int]]:
     counts = [max(0, known.nodes - begin) for known, begin in zip(homes.counters(), begins, strict=True)]
     for one in homes.rounds(counts, CHUNK):  # a fifth of the time that others take
         asked = {place: (begins[place] + start + 1, begins[place] + end) for place, (start, end) in one.items()}
-        found = b"".join(homes.each(CONTENTS, asked).values())
+        found = b"".join(homes.each("contents", asked).values())
         yield [number for number, code in struct.iter_unpack("<IB", found) if code == profile]
 
 
@@ -271,7 +270,7 @@ def urls_of(homes: Homes, pages: Pages) -> list[str]:
     for one in homes.rounds([len(own) for own in of]):
         parts = {place: of[place][start:end] for place, (start, end) in one.items()}
         asked = {place: ((pages[part] & 0xFFFFFFFF).astype("<u4").tobytes(),) for place, part in parts.items()}
-        for place, reply in homes.each(URLS, asked).items():
+        for place, reply in homes.each("urls", asked).items():
             for at, url in zip(parts[place].tolist(), reply, strict=True):
                 found[at] = url.decode()
     return found

@@ -19,7 +19,6 @@ from clusterd_crawler.sketch import PROFILES
 
 from clusterd.clusters.acceptance import accepts
 from clusterd.clusters.contract import Policy
-from clusterd.clusters.redis.home import ORIGINS, TEXTS
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.spans.beyond import TEXT
 from clusterd.clusters.redis.spans.steps import Spans
@@ -36,7 +35,7 @@ def originals(
     groups = homes.by_home((content, place) for place, content in enumerate(contents))
     asked = {home: (slot, packed_numbers([contents[place] for place in of])) for home, of in groups.items()}
     found = [(0, b"", 0, b"", 0)] * len(contents)
-    for home, reply in homes.each(ORIGINS, asked).items():
+    for home, reply in homes.each("origins", asked).items():
         for place, one in zip(groups[home], ORIGIN.iter_unpack(reply), strict=True):
             found[place] = one
     origins = _beyond(homes, spans, slot, contents, found) if len(homes) > 1 else found
@@ -60,11 +59,8 @@ def _beyond(homes: Homes, spans: Spans, slot: int, contents: Sequence[int], foun
     """
     stand = spans.stand((slot, content) for content in contents)
     names = [stand[slot, content][0] for content in contents]
-    wanted = homes.by_home((number, number) for number in {*names, *(one[0] for one in found)})
-    replies = homes.each(TEXTS, {home: (packed_numbers(of),) for home, of in wanted.items()})
-    texts = {
-        node: (text, profile) for reply in replies.values() for node, _, profile, text, _ in TEXT.iter_unpack(reply)
-    }
+    told = homes.of_numbers("texts", {*names, *(one[0] for one in found)})
+    texts = {node: (text, profile) for _, reply in told for node, _, profile, text, _ in TEXT.iter_unpack(reply)}
     origins = []
     for content, name, (oldest, text, own, named, profile) in zip(contents, names, found, strict=True):
         first = (oldest, texts[oldest][0]) if oldest in texts else (content, text)

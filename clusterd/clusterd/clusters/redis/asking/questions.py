@@ -32,10 +32,12 @@ from clusterd.clusters.redis.asking.members import (
 )
 from clusterd.clusters.redis.asking.origins import originals
 from clusterd.clusters.redis.asking.ranking import of_company, ranked, rankings, unproposed
-from clusterd.clusters.redis.home import VERSIONS, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import CHUNK, PART, Homes
+from clusterd.clusters.redis.policies import Policies
 from clusterd.clusters.redis.spans.counting import ClusterCounts
 from clusterd.clusters.redis.spans.steps import Spans
+from clusterd.portions import portions
 
 #: URLs of one content that are put in order, at least; of more, any are answered.
 EQUALS: Final = 64
@@ -50,10 +52,11 @@ COMPANY: Final = 1000
 
 
 class Questions:
-    """Answers about clusters, pages and documents never seen before."""
+    """Answers about clusters, pages and documents never seen before, under the policies that the store has by then."""
 
-    def __init__(self, homes: Homes, spans: Spans, lists: RedisLists, scheme: Scheme) -> None:
+    def __init__(self, homes: Homes, policies: Policies, spans: Spans, lists: RedisLists, scheme: Scheme) -> None:
         self._homes = homes
+        self._policies = policies
         self._spans = spans
         self._lists = lists
         self._scheme = scheme
@@ -61,36 +64,35 @@ class Questions:
         self._listing = Listing(homes, spans, self._members)
         self._counts = ClusterCounts(homes)
 
-    def clusters(self, policies: Sequence[Policy], policy: str, min_size: int, host: str | None) -> Iterator[Cluster]:
+    def _known(self) -> Sequence[Policy]:
+        return self._policies.reload().entries
+
+    def clusters(self, policy: str, min_size: int, host: str | None) -> Iterator[Cluster]:
         """Yield the clusters of a policy, largest first."""
-        return self._listing.clusters(policies, policy, min_size, host)
+        return self._listing.clusters(self._known(), policy, min_size, host)
 
-    def cluster_counts(self, policies: Sequence[Policy]) -> dict[str, int]:
+    def cluster_counts(self) -> dict[str, int]:
         """Return how many clusters of two URLs and more each policy has."""
-        return self._counts.of(
-            [(policy.name, slot_of(policies, policy.name)) for policy in policies if not policy.vacant]
-        )
+        known = self._known()
+        return self._counts.of([(policy.name, slot_of(known, policy.name)) for policy in known if not policy.vacant])
 
-    def cluster_of(self, policies: Sequence[Policy], url: str, policy: str) -> Cluster | None:
+    def cluster_of(self, url: str, policy: str) -> Cluster | None:
         """Return the cluster of a URL; walks its members in bounded calls."""
-        found = self._members.of(slot_of(policies, policy), url)
+        found = self._members.of(slot_of(self._known(), policy), url)
         if found is None:
             return None
         name, pages = found
         return gathered(f"{policy}-{name}", policy, urls_of(self._homes, np.array(pages)))
 
-    def cluster_names(self, policies: Sequence[Policy], urls: Sequence[str], policy: str) -> list[str | None]:
+    def cluster_names(self, urls: Sequence[str], policy: str) -> list[str | None]:
         """Return the name of the cluster of each URL: a few round trips for `CHUNK`, none of them walked."""
-        slot = slot_of(policies, policy)
-        parts = (urls[start : start + CHUNK] for start in range(0, len(urls), CHUNK))
-        names = [name for part in parts for name in self._members.names(slot, part)]
+        slot = slot_of(self._known(), policy)
+        names = [name for part in portions(urls, CHUNK) for name in self._members.names(slot, part)]
         return [None if name is None else f"{policy}-{name}" for name in names]
 
-    def similar(
-        self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, look: Look
-    ) -> list[Hit]:
+    def similar(self, query: StreamSketch, profile: int, limit: int, look: Look) -> list[Hit]:
         """Return the pages that resemble the query, best first: all its values are looked up, not a few."""
-        kind = PROFILES[profile]
+        kind, policies = PROFILES[profile], self._known()
         stored, _ = prepare(query, kind, self._scheme)
         (found,) = rankings(self._lists, [query], [stored], kind, self._scheme)
         named = _names_clusters(policies)
@@ -109,14 +111,11 @@ class Questions:
                 more |= unproposed(stored, kind, self._stored(unknown), contents)
         return self._hits([ranked(found | more)], named, limit)[0] if more else hits
 
-    def listed(
-        self, policies: Sequence[Policy], queries: Sequence[StreamSketch], profile: int, limit: int
-    ) -> list[list[Hit]]:
+    def listed(self, queries: Sequence[StreamSketch], profile: int, limit: int) -> list[list[Hit]]:
         """Return what `similar` says of each of these by the lists alone: some ten round trips for `LISTED`."""
-        kind, named = PROFILES[profile], _names_clusters(policies)
+        kind, named = PROFILES[profile], _names_clusters(self._known())
         found: list[list[Hit]] = []
-        for start in range(0, len(queries), LISTED):
-            part = queries[start : start + LISTED]
+        for part in portions(queries, LISTED):
             stored = [one for one, _ in prepare_all(part, kind, self._scheme)]
             found += self._hits(rankings(self._lists, part, stored, kind, self._scheme), named, limit)
         return found
@@ -124,8 +123,7 @@ class Questions:
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return the other page that resembles each best; None where there is none. Four round trips for `TOGETHER`."""
         found: list[Hit | None] = []
-        for start in range(0, len(sketches), TOGETHER):
-            part = sketches[start : start + TOGETHER]
+        for part in portions(sketches, TOGETHER):
             best = [dict(islice(one.items(), BEST)) for one in matching(self._lists, part, self._scheme)]
             shown = self._members.shown(sorted({number for one in best for number in one}), 2)
             pages = sorted({page for _, _, of in shown.values() for page in of})
@@ -181,9 +179,9 @@ class Questions:
 
     def pages_of(self, hosts: Sequence[str]) -> Iterator[tuple[str, list[Version]]]:
         """Yield each host with the versions of its URLs: of hosts of few pages up to `CHUNK` pages at a time."""
-        for start in range(0, len(hosts), CHUNK):
+        for some in portions(hosts, CHUNK):
             few: list[tuple[str, bytes]] = []
-            for host, numbers in self._first_pages_of(hosts[start : start + CHUNK]):
+            for host, numbers in self._first_pages_of(some):
                 if sum(len(of) for _, of in few) + len(numbers) >= CHUNK * PAGE:
                     yield from self._together(few)
                     few = []
@@ -234,8 +232,7 @@ class Questions:
     def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:
         """Return the stored sketches of versions: two round trips for `CHUNK`."""
         found: list[StreamSketch | None] = []
-        for start in range(0, len(asked), CHUNK):
-            part = asked[start : start + CHUNK]
+        for part in portions(asked, CHUNK):
             fetches = self._fetches(part)
             stored_of = self._lists.sketches({fetch.number for fetch in fetches if fetch is not None})
             found += [None if fetch is None else _restored(fetch, stored_of[fetch.number]) for fetch in fetches]
@@ -255,15 +252,14 @@ class Questions:
         for one in self._homes.rounds([len(places) for places in of], alone=PART):
             parts = {home: of[home][start:end] for home, (start, end) in one.items()}
             keys = {home: ("hash", b"".join([url_key(urls[place]) for place in part])) for home, part in parts.items()}
-            for home, reply in self._homes.each(VERSIONS, keys).items():
+            for home, reply in self._homes.each("versions", keys).items():
                 for place, packed in zip(parts[home], reply[1::2], strict=True):
                     found[place] = packed
         return found
 
-    def originals(
-        self, policies: Sequence[Policy], policy: str, asked: Sequence[tuple[str, int | None]]
-    ) -> list[int | None]:
+    def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
         """Return for each version the text of the oldest content that is known to resemble it itself."""
+        policies = self._known()
         slot, kind = slot_of(policies, policy), next(one for one in policies if one.name == policy)
         fetches = self._fetches(asked)
         texts = [fetch.text if fetch else None for fetch in fetches]

@@ -209,11 +209,11 @@ local function twin_of(u, old, node)
     local page = get(PAGES, u)
     local other = page[NEXT] ~= 0 and page[NEXT] or page[PREV]
     if other ~= 0 then return 16, other end
-    other = shown_by(n[REP], u)
-    return other ~= 0 and 32 or 0, other
+  elseif n[LIVE] > 0 then
+    return 16, n[HEAD]
+  elseif get(NODES, n[REP])[CLIVE] == 0 then
+    return 0, 0
   end
-  if n[LIVE] > 0 then return 16, n[HEAD] end
-  if get(NODES, n[REP])[CLIVE] == 0 then return 0, 0 end
   local other = shown_by(n[REP], u)
   return other ~= 0 and 32 or 0, other
 end

@@ -72,15 +72,18 @@ do
     return (call('GET', BASE .. ':era') or '0') == era
   end
 
+  -- What a hash of this home has of a span, false where that is nothing; `read`: what was asked for before.
+  local function of_span(read, hash, layout, span)
+    if read[span] == nil then
+      local bytes = call('HGET', BASE .. hash, whole(span))
+      read[span] = bytes and {unpack4(layout, bytes)}
+    end
+    return read[span]
+  end
+
   local function read_part(span)
     parts = parts or {}
-    local part = parts[span]
-    if part == nil then
-      local bytes = call('HGET', BASE .. ':parts', whole(span))
-      part = bytes and {unpack4(PART, bytes)}
-      parts[span] = part
-    end
-    return part
+    return of_span(parts, ':parts', PART, span)
   end
 
   -- Read this home's parts of spans before they are asked for one by one; `numbers`: as they are written.
@@ -159,12 +162,7 @@ do
   -- Parent, name, homes, policy; nil where there is no such span.
   function spans.read(span)
     records = records or {}
-    local record = records[span]
-    if record == nil then
-      local bytes = call('HGET', BASE .. ':spans', whole(span))
-      record = bytes and {unpack4(RECORD, bytes)}
-      records[span] = record
-    end
+    local record = of_span(records, ':spans', RECORD, span)
     if record then return unpack(record) end
   end
 

@@ -16,7 +16,7 @@ from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_crawler.sketch import PROFILES
 
-from clusterd.clusters.redis.home import DISMISS, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.posting import Stored, withdraw
 from clusterd.clusters.redis.settling.lease import Lease
@@ -44,8 +44,7 @@ class Dismisser:
 
     def dismiss(self, homes: Sequence[Home]) -> bool:
         """Withdraw and dismiss the first ghosts; one that was pending at first may yet be posted, and waits."""
-        lists = self._homes.send([home.request("LRANGE", "g", 0, GHOSTS - 1) for home in homes])
-        entries = {home: [int(entry) for entry in of] for home, of in zip(homes, lists, strict=True) if of}
+        entries = self._first(homes)
         if not entries:
             return False
         pending = self._pending(entries)
@@ -59,9 +58,13 @@ class Dismisser:
 
     def are_pending(self, homes: Sequence[Home]) -> bool:
         """Whether all ghosts of these homes are pending, as far as can be told of the first `GHOSTS` of each."""
-        lists = self._homes.send([home.request("LRANGE", "g", 0, GHOSTS - 1) for home in homes])
-        entries = {home: [int(entry) for entry in of] for home, of in zip(homes, lists, strict=True) if of}
+        entries = self._first(homes)
         return self._pending(entries) == {entry for of in entries.values() for entry in of}
+
+    def _first(self, homes: Sequence[Home]) -> dict[Home, list[int]]:
+        """Return the first ghosts of homes that have any."""
+        lists = self._homes.send([home.request("LRANGE", "g", 0, GHOSTS - 1) for home in homes])
+        return {home: [int(entry) for entry in of] for home, of in zip(homes, lists, strict=True) if of}
 
     def _pending(self, entries: Mapping[Home, Sequence[int]]) -> set[int]:
         """Return which ghosts are pending."""
@@ -91,7 +94,7 @@ class Dismisser:
         for home, of in ready.items():
             packed = struct.pack(f"<{len(of) + len(pending[home])}Q", *of, *pending[home])
             calls[home.place] = self._lease.token, self._patience, len(of), packed, now
-        replies = self._homes.each(DISMISS, calls).values()
+        replies = self._homes.each("dismiss", calls).values()
         done = any(reply > 0 for reply in replies)
         if done and len(self._homes) > 1:
             self._spans.advance()

@@ -10,7 +10,6 @@ import os
 import time
 from typing import Final
 
-from clusterd.clusters.redis.home import LEASE, RENEW
 from clusterd.clusters.redis.homes import Homes
 
 #: Seconds after which a lease is renewed in what takes long: a third of those for which a settler may be silent before
@@ -34,10 +33,10 @@ class Lease:
         """Take the leases of all homes, in order: who has the first has, or gets, the others."""
         before, self.token = self.token, os.urandom(8).hex()
         self._renewed = time.monotonic()
-        taken = self._homes.first.run(LEASE, self.token, before)
+        taken = self._homes.first.run("lease", self.token, before)
         if taken and len(self._homes) > 1:
             calls = {home.place: (self.token, before) for home in self._homes.all[1:]}
-            taken = all(self._homes.each(LEASE, calls).values())
+            taken = all(self._homes.each("lease", calls).values())
             if not taken:
                 self.give_back()
         return bool(taken)
@@ -50,7 +49,7 @@ class Lease:
     def renew(self) -> None:
         """Renew the leases of all homes."""
         self._renewed = time.monotonic()
-        for held in self._homes.each(RENEW, {home.place: (self.token,) for home in self._homes.all}).values():
+        for held in self._homes.each("renew", {home.place: (self.token,) for home in self._homes.all}).values():
             self.held(held)
 
     def held(self, reply: int) -> int:

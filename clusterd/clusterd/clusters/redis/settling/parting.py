@@ -14,7 +14,7 @@ import numpy as np
 from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.contract import SPLITS, Policy, Split
-from clusterd.clusters.redis.home import MOVE, PART, PARTED, SHOWN, URLS, Home
+from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.settling.lease import Lease
 from clusterd.clusters.redis.spans.standings import SPANNED
@@ -56,7 +56,7 @@ class Parter:
         if not (home.command("EXISTS", "mv") or (looking and home.command("EXISTS", "rl"))):
             return False
         self._lease.keep()
-        self._lease.held(home.run(MOVE, self._lease.token, MOVES, looking))
+        self._lease.held(home.run("move", self._lease.token, MOVES, looking))
         return True
 
     def move_all(self) -> bool:
@@ -76,12 +76,12 @@ class Parter:
         """Let the sides that lie apart move, one after the other."""
         for side in search.apart:
             part = struct.pack(f"<B{len(side)}I", task[0], *sorted(side))
-            self._lease.held(home.run(PART, self._lease.token, task, part, b"", b"", SPLITS))
+            self._lease.held(home.run("part", self._lease.token, task, part, b"", b"", SPLITS))
             while self.move(home):
                 pass
         sides = packed_numbers([min(side) for side in search.apart])
         rest = struct.pack("<I", search.rest)
-        if self._lease.held(home.run(PART, self._lease.token, task, b"", rest, sides, SPLITS)) > 1:
+        if self._lease.held(home.run("part", self._lease.token, task, b"", rest, sides, SPLITS)) > 1:
             raise BroughtBack
 
     def _part_spread(self, home: Home, task: bytes, search: Search) -> None:
@@ -100,12 +100,12 @@ class Parter:
         for place, other, nodes in others:
             if not with_rest.isdisjoint(nodes):
                 more = other + packed_numbers([search.rest])
-                self._lease.held(self._homes.all[place].run(PARTED, self._lease.token, other, more, SPLITS))
+                self._lease.held(self._homes.all[place].run("parted", self._lease.token, other, more, SPLITS))
         back = [side for side in apart if side in with_rest]
         again = struct.pack(f"<BI{len(back) + 1}I", policy, 0, *back, search.rest) if back else b""
         urls = self._shown([side for side in apart if side not in back])
         told = [SPLIT.pack(policy, here.name, here.size) + url for url in urls] if here.size else []
-        self._lease.held(home.run(PARTED, self._lease.token, task, again, SPLITS, *told))
+        self._lease.held(home.run("parted", self._lease.token, task, again, SPLITS, *told))
         if back:
             raise BroughtBack
 
@@ -116,7 +116,7 @@ class Parter:
         """
         for place, contents in self._homes.by_home((content, content) for content in sorted(side)).items():
             part = struct.pack(f"<B{len(contents)}I", policy, *contents)
-            self._lease.held(self._homes.all[place].run(PART, self._lease.token, b"", part, b"", b"", SPLITS))
+            self._lease.held(self._homes.all[place].run("part", self._lease.token, b"", part, b"", b"", SPLITS))
         for one in self._homes.all:
             while self.move(one, 0):
                 pass
@@ -149,9 +149,9 @@ class Parter:
         urls = []
         for content in contents:
             home = self._homes.all[self._homes.place_of(content)]
-            _, pages, _ = home.run(SHOWN, packed_numbers([content]), 1, 1)
+            _, pages, _ = home.run("shown", packed_numbers([content]), 1, 1)
             if pages:
-                urls += home.run(URLS, pages[:4])
+                urls += home.run("urls", pages[:4])
         return urls
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Mapping
 
-from clusterd_consumer.redis_scripts import packed_numbers
-
-from clusterd.clusters.redis.home import NEAR
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.splitting import Search
@@ -37,10 +34,8 @@ def _leave_out(homes: Homes, fed: Collection[Joined], dead: dict[int, bool]) -> 
     """
     place = homes.place_of
     asked = {other for of in fed for node, joined in of.items() for other in joined if place(other) != place(node)}
-    groups = homes.by_home((node, node) for node in asked - dead.keys())
-    replies = homes.each(NEAR, {home: (packed_numbers(group), 1) for home, group in groups.items()})
-    for home, group in groups.items():
-        dead.update(zip(group, (not has for has in replies[home]), strict=True))
+    for group, reply in homes.of_numbers("near", asked - dead.keys(), 1):
+        dead.update(zip(group, (not has for has in reply), strict=True))
     for of in fed:
         of.update({node: [other for other in joined if not dead.get(other)] for node, joined in of.items()})
 

@@ -16,15 +16,7 @@ from clusterd_consumer.resemblance import Estimate
 
 from clusterd.clusters.acceptance import mask
 from clusterd.clusters.redis.edges import packed_edges
-from clusterd.clusters.redis.home import (
-    CONTENTS,
-    RELINK,
-    REVIEW,
-    WHOLE,
-    Counters,
-    Home,
-    counted,
-)
+from clusterd.clusters.redis.home import Counters, Home, counted
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.policies import State, clear, uncleared
 from clusterd.clusters.redis.posting import Stored, post, posted_keys
@@ -174,7 +166,7 @@ class Settler:
 
     def _review(self, home: Home) -> bool:
         """Let pairs of a home that was set back be due again, some at a time."""
-        return self._lease.held(home.run(REVIEW, self._lease.token, MOVES)) > 0
+        return self._lease.held(home.run("review", self._lease.token, MOVES)) > 0
 
     def _search(self, home: Home) -> bool:
         """Search side by side what waits; part the first that has fallen apart: the others may hang on that."""
@@ -185,7 +177,7 @@ class Settler:
         run(found, self._homes, self._spans, self._lease.keep)
         whole = [task for task, search in found.items() if not search.apart]
         if whole:
-            self._lease.held(home.run(WHOLE, self._lease.token, *whole))
+            self._lease.held(home.run("whole", self._lease.token, *whole))
         for task, search in found.items():
             if search.apart:
                 self._parter.part(home, task, search)
@@ -207,7 +199,7 @@ class Settler:
         if policies.number != known.policies:
             return False  # one was added or removed a moment ago: the next call knows it
         last = min(to, start + PASSED - 1)
-        profiles = dict(struct.iter_unpack("<IB", home.run(CONTENTS, start, last, BUILT)))
+        profiles = dict(struct.iter_unpack("<IB", home.run("contents", start, last, BUILT)))
         if len(profiles) == BUILT:
             last = max(profiles)
         stored = sorted(self._lists.sketches(profiles).items())
@@ -226,9 +218,9 @@ class Settler:
             arguments += (number, edges)
             size += len(edges)
             if size > TAKEN_UP:
-                home.run(RELINK, policies.number, number + 1, *arguments)
+                home.run("relink", policies.number, number + 1, *arguments)
                 arguments, size = [], 0
-        home.run(RELINK, policies.number, last + 1, *arguments)
+        home.run("relink", policies.number, last + 1, *arguments)
         return True
 
     def _told(

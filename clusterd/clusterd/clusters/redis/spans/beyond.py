@@ -12,12 +12,10 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.contract import Policy
 from clusterd.clusters.identity import sketch_key, text_key
-from clusterd.clusters.redis.home import EQUALS, TEXTS
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.registered import CURRENT, NEW, SAME, SKETCH_EQUAL, TEXT_EQUAL, Registered
 from clusterd.clusters.redis.spans.standings import SPANNED, Standing
@@ -113,11 +111,8 @@ class Beyond:
             for place, words in before.items()
             if (homes := self._beyond(registered[place], words, standings))
         }
-        groups: dict[int, list[int]] = {}
-        for place in wide:
-            groups.setdefault(self._homes.place_of(before[place][1]), []).append(before[place][1])
-        replies = self._homes.each(TEXTS, {home: (packed_numbers(of),) for home, of in groups.items()})
-        known = {one[0]: one[1:4] for reply in replies.values() for one in TEXT.iter_unpack(reply)}
+        told = self._homes.of_numbers("texts", (before[place][1] for place in wide))
+        known = {one[0]: one[1:4] for _, reply in told for one in TEXT.iter_unpack(reply)}
         return [
             Text(place, before[place], homes, known[before[place][1]], False, False)
             for place, homes in wide.items()
@@ -146,7 +141,7 @@ class Beyond:
         packed = {
             home: (b"".join([EQUAL.pack(*one.identity, one.wanted) for one in of]),) for home, of in asked.items()
         }
-        for home, reply in self._homes.each(EQUALS, packed).items():
+        for home, reply in self._homes.each("equals", packed).items():
             urls = iter(reply[1:])
             for text, (node, live) in zip(asked[home], SHOWN.iter_unpack(reply[0]), strict=True):
                 url = next(urls) if text.wanted else b""

@@ -13,7 +13,7 @@ from typing import Final
 
 from clusterd_consumer.redis_scripts import packed_numbers
 
-from clusterd.clusters.redis.home import TEXTS, counted, pairs
+from clusterd.clusters.redis.home import counted, pairs
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.spans.beyond import TEXT
 
@@ -59,7 +59,7 @@ class ClusterCounts:
         twins = [sorted(map(int, members)) for members in self._homes.scan("twins")]
         for one in self._homes.rounds([len(own) for own in twins]):
             asked = {place: (packed_numbers(twins[place][start:end]), 1) for place, (start, end) in one.items()}
-            for reply in self._homes.each(TEXTS, asked).values():
+            for reply in self._homes.each("texts", asked).values():
                 for _, sketch, profile, text, live in TEXT.iter_unpack(reply):
                     shown[b"%c%b%b" % (profile, sketch, text)].append(live)
         return sum((sum(live) > 1) - sum(one > 1 for one in live) for live in shown.values())

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusterd_consumer.redis_scripts import packed_numbers
-
-from clusterd.clusters.redis.home import NEAR, STANDS
 from clusterd.clusters.redis.homes import Homes
+from clusterd.portions import portions
 
 #: From here on the name of a cluster says which span it is part of (`lua/spans.lua`).
 SPANNED: Final = 1 << 31
@@ -89,8 +87,8 @@ class Standings:
             return {}
         spans = sorted({name - SPANNED for name in names if name >= SPANNED})
         found: dict[int, Standing] = {}
-        for start in range(0, len(spans), CHUNK):
-            found |= self._standings(spans[start : start + CHUNK], everywhere)
+        for some in portions(spans, CHUNK):
+            found |= self._standings(some, everywhere)
         return found
 
     def _standings(self, spans: Sequence[int], everywhere: bool) -> dict[int, Standing]:
@@ -136,7 +134,7 @@ class Standings:
         groups = self._homes.by_home((content, (policy, content)) for policy, content in dict.fromkeys(asked))
         packed = {place: (b"".join([struct.pack("<BI", *one) for one in group]),) for place, group in groups.items()}
         found: dict[tuple[int, int], tuple[int, int]] = {}
-        for place, reply in self._homes.each(STANDS, packed).items():
+        for place, reply in self._homes.each("stands", packed).items():
             for one, (has_company, size, name) in zip(groups[place], STOOD.iter_unpack(reply), strict=True):
                 if has_company or everyone:
                     found[one] = name, size
@@ -144,9 +142,8 @@ class Standings:
 
     def near(self, contents: Iterable[int]) -> dict[int, bytes]:
         """Return the packed edges of contents."""
-        groups = self._homes.by_home((content, content) for content in dict.fromkeys(contents))
-        replies = self._homes.each(NEAR, {place: (packed_numbers(group),) for place, group in groups.items()})
-        return {content: one for place, of in groups.items() for content, one in zip(of, replies[place], strict=True)}
+        told = self._homes.of_numbers("near", dict.fromkeys(contents))
+        return {content: one for of, reply in told for content, one in zip(of, reply, strict=True)}
 
     def _places(self, homes: int) -> list[int]:
         return [place for place in range(len(self._homes)) if homes >> place & 1]

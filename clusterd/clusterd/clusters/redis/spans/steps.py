@@ -7,16 +7,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from clusterd_consumer.redis_scripts import Script
-
-from clusterd.clusters.redis.home import (
-    ACCEPT,
-    ADOPT,
-    CROWN,
-    CUT,
-    UNDER,
-    WIDEN,
-)
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.spans.standings import CLOSED, SPANNED, UNKNOWN, Span, Standings
 
@@ -135,7 +125,7 @@ class Spans(Standings):
         """
         groups = self._homes.by_home((one[1], one) for one in dict.fromkeys(asked))
         found: dict[tuple[int, int, int], tuple[int, bool]] = {}
-        for group, reply in self._in_era(CROWN, CROWNED, groups, eras):
+        for group, reply in self._in_era("crown", CROWNED, groups, eras):
             for one, (span, is_new) in zip(group, GIVEN.iter_unpack(reply), strict=True):
                 found[one[:3]] = span, bool(is_new)
         return found
@@ -182,7 +172,7 @@ class Spans(Standings):
             place: (policies, b"".join([ACCEPTED.pack(*end, 0, bytes(8), UNKNOWN) for end in of]))
             for place, of in groups.items()
         }
-        return groups, self._homes.each(ACCEPT, packed)
+        return groups, self._homes.each("accept", packed)
 
     def lose(self, contents: Iterable[tuple[int, int]]) -> None:
         """Let the spans of contents (policy, content) be looked at whether they have several parts."""
@@ -195,7 +185,7 @@ class Spans(Standings):
 
     def cut(self, edges: Iterable[tuple[int, int]]) -> None:
         """Take neighbours in other homes from these contents' edges."""
-        self._homes.hand(CUT, ((content, struct.pack("<II", content, other)) for content, other in edges))
+        self._homes.hand("cut", ((content, struct.pack("<II", content, other)) for content, other in edges))
 
     def _bring_together(self, stand: Mapping[Pair, tuple[int, int]], roots: Mapping[int, Span], eras: Eras) -> None:
         """Go one step on with each pair: make a span, make a cluster part of it, or put one under the other."""
@@ -229,7 +219,7 @@ class Spans(Standings):
         anywhere = (1 << len(self._homes)) - 1
         groups = self._homes.by_home((span, (span, other, anywhere, policy)) for span, (other, policy) in under.items())
         moved: dict[int, tuple[int, int]] = {}
-        for group, reply in self._in_era(UNDER, UNDER_ASKED, groups, eras):
+        for group, reply in self._in_era("under", UNDER_ASKED, groups, eras):
             for (span, _, _, policy), (was_root, homes) in zip(group, PUT.iter_unpack(reply), strict=True):
                 if was_root:
                     moved[span] = homes, policy
@@ -256,7 +246,7 @@ class Spans(Standings):
             merged[span] = homes | merged.get(span, (0, 0))[0], policy
         groups = self._homes.by_home((span, (span, *one)) for span, one in merged.items())
         wide: set[int] = set()
-        for group, reply in self._in_era(WIDEN, WIDENED, groups, eras):
+        for group, reply in self._in_era("widen", WIDENED, groups, eras):
             wide.update(one[0] for one, is_root in zip(group, reply, strict=True) if is_root)
         return wide
 
@@ -267,16 +257,16 @@ class Spans(Standings):
             for place in self._places(homes):
                 groups.setdefault(place, []).append((span, other))
         if groups:
-            self._in_era(ADOPT, ADOPTED, groups, eras)
+            self._in_era("adopt", ADOPTED, groups, eras)
 
     def _in_era(
-        self, script: Script, layout: struct.Struct, groups: Mapping[int, Sequence[Asked]], eras: Eras
+        self, name: str, layout: struct.Struct, groups: Mapping[int, Sequence[Asked]], eras: Eras
     ) -> list[tuple[Sequence[Asked], Any]]:
         """Run a function over what each home is asked; return that with the home's reply; `Stale` of an era before."""
         packed = {
             place: (eras[place], b"".join([layout.pack(*one) for one in group])) for place, group in groups.items()
         }
-        replies = self._homes.each(script, packed)
+        replies = self._homes.each(name, packed)
         if any(reply == b"" for reply in replies.values()):
             raise Stale
         return [(group, replies[place]) for place, group in groups.items()]

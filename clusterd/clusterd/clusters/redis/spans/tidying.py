@@ -13,7 +13,6 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from clusterd.clusters.redis.home import LEAD, RELEASE, SHUT
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.spans.standings import SPANNED, UNKNOWN
 from clusterd.clusters.redis.spans.steps import HELD, LOST, MOVED, ONE, THREE, TWO, UNION, Spans, Stale
@@ -54,7 +53,7 @@ class Tidier:
         self._hand_over(now)
         roots = self._spans.roots(now)
         led = ((span, roots[span].number) for span in now if roots[span].number != span)
-        self._homes.hand(LEAD, ((pair[0], struct.pack("<II", *pair)) for pair in led))
+        self._homes.hand("lead", ((pair[0], struct.pack("<II", *pair)) for pair in led))
         self._shut([(span, FORGET_MOVED, 0) for span in moved])
         again = self._dissolve(tops, joined)
         stays = {span for span, top in top_of.items() if top in again}
@@ -118,7 +117,7 @@ class Tidier:
         asked = {
             place: (self._spans.known_eras[place], joined[place] or b"0", b"".join(of)) for place, of in single.items()
         }
-        replies = self._homes.each(RELEASE, asked)
+        replies = self._homes.each("release", asked)
         for place, of in what.items():
             if place < 0 or replies[place]:
                 left += of
@@ -129,4 +128,4 @@ class Tidier:
         return again
 
     def _shut(self, what: Iterable[tuple[int, int, int]]) -> None:
-        self._homes.hand(SHUT, ((one[0], SHUTTING.pack(*one)) for one in what))
+        self._homes.hand("shut", ((one[0], SHUTTING.pack(*one)) for one in what))

@@ -5,7 +5,7 @@
 -- blocks than were read the store came back from the past: all its blocks are returned.
 --
 -- KEYS[1] BASE   a host, <prefix>rb:{host}
---   BASE:log    LIST  blocks of pages (format in evidence.py), oldest first
+--   BASE:log    LIST  blocks of pages (format in blocks.py), oldest first
 --   BASE:meta   HASH  generation (rises when the log is rewritten), pages
 --   BASE:met    HASH  there where pages were cut
 --   BASE:book   HASH  version

@@ -5,7 +5,7 @@
 -- log lives as long as it would have: where all its blocks are replaced, Redis forgets when it was to expire.
 --
 -- KEYS[1] BASE   a host, <prefix>rb:{host}
---   BASE:log    LIST  blocks of pages (format in evidence.py), oldest first
+--   BASE:log    LIST  blocks of pages (format in blocks.py), oldest first
 --   BASE:meta   HASH  generation (rises when the log is rewritten), pages
 --   BASE:met    HASH  generation:crawl → what it met on pages that were cut then (met.py)
 define('rewrite', function(ARGV)

@@ -141,8 +141,8 @@ class Edit:
     ``%20`` written ``value``, which is ``_`` or ``%20``, and nothing decoded), ``items`` (with what ``value`` separates
     in order), ``without`` (less the last ``value`` in it): the value of ``source`` (of the key itself where None)
     converted; ``rename``: the query key is called ``value``, unless there is such a key; ``keep``: of the query, only
-    the keys named in ``names`` stay; ``sort``: the order of query keys does not matter; ``family``: every URL of the
-    context shows what others have shown, mostly one page.
+    the keys named in ``names`` stay; ``sort``: the order of query keys does not matter, nor that of the
+    parameters of a path component; ``family``: every URL of the context shows what others have shown, mostly one page.
     """
 
     key: Key
@@ -171,7 +171,7 @@ class Edit:
         if self.op == "family":
             return "nothing new"
         if self.op == "sort":
-            return "sort the query"
+            return "sort the parameters"
         if self.op == "keep":
             return "of the query keep " + (", ".join(self.names) or "nothing")
         if self.op == "set":

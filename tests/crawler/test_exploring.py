@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,7 @@ def test_of_what_may_be_any_text_more_is_explored(
     context: tuple[Condition, ...], edits: tuple[Edit, ...], share: float
 ) -> None:
     exploring = Exploring(0.03)
-    exploring.load((), [Rule("r", HOST, context, edits, support=20)], lambda url: ())
+    exploring.load((), [Rule("r", HOST, context, edits, support=20)], lambda url: (), Counter())
     explored = sum(exploring.explores(f"http://h.com/{n}", "r", "key", 0) for n in range(4000))
     assert abs(explored / 4000 - share) < 0.015
 

@@ -83,6 +83,14 @@ def test_what_is_kept_out_after_a_look_is_looked_at_when_it_is_as_much_again() -
     assert looks == [5, 0, LAST_LOOK - 20, 0, 0, LAST_LOOK - 5]
 
 
+def test_what_was_explored_before_a_rule_came_again_is_no_look_at_what_it_keeps_out_now() -> None:
+    known = KnownPages(explore=0.0001)
+    for version, rules in enumerate([(FAMILY,), (), (FAMILY,)], 1):
+        known.load(RuleSet("h.com", version, rules))
+        known.explored["empty"] += LAST_LOOK if version == 1 else 0
+    assert known.look_once_more(Counter({"empty": 99})) == {"empty"}
+
+
 @pytest.mark.parametrize("memory", [1000, 10])
 def test_what_lies_on_the_disk_is_looked_at_too_whoever_tells_of_pages_just_then(memory: int, tmp_path: Path) -> None:
     async def scenario() -> None:

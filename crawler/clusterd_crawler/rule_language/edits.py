@@ -77,10 +77,11 @@ def _keep(names: frozenset[str]) -> EditFunction:
 
 
 def _sort(url: Url) -> Applied:
-    ordered = sorted(url.query, key=lambda pair: pair[0])
-    if ordered == url.query:
+    query = sorted(url.query, key=lambda pair: pair[0])
+    matrix = url.matrix and sorted(url.matrix, key=lambda parameter: parameter[:2])
+    if (query, matrix) == (url.query, url.matrix):
         return None
-    url.query = ordered
+    url.query, url.matrix = query, matrix
     return Edited.CHANGED
 
 

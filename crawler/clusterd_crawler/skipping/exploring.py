@@ -79,8 +79,17 @@ class Exploring:
         self._resting = Resting()
         self._spreading = Spreading()
 
-    def load(self, gone: Iterable[Rule], rules: Iterable[Rule], applied: Callable[[str], Iterable[str]]) -> None:
-        """Take rules in the place of others; ``applied``: the ids of those that make the key of a URL by now."""
+    def load(
+        self,
+        gone: Iterable[Rule],
+        rules: Iterable[Rule],
+        applied: Callable[[str], Iterable[str]],
+        explored: Counter[str],
+    ) -> None:
+        """Take rules in the place of others.
+
+        ``applied``: the ids of those that make the key of a URL by now; ``explored``: how many pages of each have been.
+        """
         gone, rules = list(gone), list(rules)
         awaited = self._awaited_under(gone, rules, applied)
         self._renaming.load(gone, rules, awaited)
@@ -95,7 +104,9 @@ class Exploring:
         for rule_id in before - after:
             self._due.pop(rule_id, None)
             self._looks.pop(rule_id, None)
-        self._due.update((rule.id, (1, 0)) for rule in rules if rule.crawl and rule.id not in before)
+        # Of one that comes again, other pages have run: what was explored before says nothing of what it keeps out now.
+        new = [rule.id for rule in rules if rule.crawl and rule.id not in before]
+        self._due.update((rule, (1, explored[rule])) for rule in new)
         for rule in rules:
             if _is_spelling(rule):
                 self._spelling.add(rule.id)

@@ -98,7 +98,7 @@ class KnownPages:
             loaded = self._sets.load(rules)
             if loaded is not None:
                 gone, used = loaded
-                self._exploring.load(gone, used.rules, lambda url: self._sets.key(url)[1])
+                self._exploring.load(gone, used.rules, lambda url: self._sets.key(url)[1], self.explored)
                 domains[registrable(used.host)] = None
         for domain in domains:
             self._noting.load(domain)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from clusterd.learning.edits.components import Components, Place, _edit
 from clusterd_crawler.skipping.exploring import Exploring
@@ -111,7 +113,7 @@ def test_an_empty_list_under_many_names_says_nothing() -> None:
 def test_what_takes_any_value_is_explored_more_while_its_trials_are_few() -> None:
     rules = learned(titles(150))
     exploring = Exploring(0.005)
-    exploring.load((), rules.rules, lambda url: ())
+    exploring.load((), rules.rules, lambda url: (), Counter())
     plain = Exploring(0.005)
 
     def explored(one: Exploring) -> int:

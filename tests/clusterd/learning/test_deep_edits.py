@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from clusterd_crawler.skipping.exploring import Exploring
 
@@ -67,7 +69,7 @@ def test_what_is_cut_off_is_explored_more_while_its_trials_are_few() -> None:
     rules = learned((f"a.php?id={n}:{title}{n}", n) for n in range(150) for title in "ab").rules
     share, urls = 0.005, [f"http://{HOST}/a.php?id={n}:new" for n in range(4000)]
     exploring, plain = Exploring(share), Exploring(share)
-    exploring.load((), rules, lambda url: ())
+    exploring.load((), rules, lambda url: (), Counter())
 
     explored = [sum(one.explores(url, rules[0].id, url, 0) for url in urls) for one in (exploring, plain)]
 

@@ -20,9 +20,10 @@ from tests.crawler.made_rules import key_under
 
 Crawl = list[tuple[str, int]]
 SPACES = ("alpha", "beta", "gamma")
+TABS = ("files", "search", "upload")
 
 
-def media(pages: int, content: Callable[[str, str, int], int], tabs: Iterable[str] = ("files", "search")) -> Crawl:
+def media(pages: int, content: Callable[[str, str, int], int], tabs: Iterable[str] = TABS[:2]) -> Crawl:
     """Return a wiki's media manager: from each of so many pages, every namespace under every tab."""
     numbers = count(1)
     return [
@@ -34,7 +35,7 @@ def media(pages: int, content: Callable[[str, str, int], int], tabs: Iterable[st
 
 def by_combination(space: str, tab: str, number: int) -> int:
     """Return the content of a page that its ``id`` has no part in."""
-    return SPACES.index(space) * 10 + (tab == "search")
+    return SPACES.index(space) * 10 + TABS.index(tab)
 
 
 def learned(crawl: Crawl) -> RuleSet:
@@ -75,7 +76,7 @@ def test_values_whose_pages_differ_are_left_out() -> None:
     def content(space: str, tab: str, number: int) -> int:
         return 100 + number if space == "gamma" else by_combination(space, tab, number)
 
-    rules = learned(media(12, content))
+    rules = learned(media(12, content, TABS))
     alpha, gamma = "/doku.php?do=media&ns=alpha&tab=files&id=", "/doku.php?do=media&ns=gamma&tab=files&id="
     assert same(rules, alpha + "page1", alpha + "page999")
     assert not same(rules, gamma + "page1", gamma + "page999")
@@ -91,7 +92,7 @@ def test_a_clean_value_among_many_that_are_not_is_luck() -> None:
 def test_combinations_that_were_not_seen_are_not_covered() -> None:
     crawl = [
         (path, content)
-        for path, content in media(9, by_combination, ("files", "search", "upload"))
+        for path, content in media(9, by_combination, TABS)
         if "ns=alpha" not in path or "tab=upload" not in path
     ]
     rules = learned(crawl)
@@ -102,10 +103,9 @@ def test_combinations_that_were_not_seen_are_not_covered() -> None:
 
 
 def test_combinations_of_which_no_value_has_all_are_no_family() -> None:
-    tabs = ("files", "search", "upload")
-    crawl = media(20, by_combination, tabs)
+    crawl = media(20, by_combination, TABS)
     paired = [
-        page for page in crawl if any(f"ns={ns}&tab={tab}" in page[0] for ns, tab in zip(SPACES, tabs, strict=True))
+        page for page in crawl if any(f"ns={ns}&tab={tab}" in page[0] for ns, tab in zip(SPACES, TABS, strict=True))
     ]
     assert proposed(crawl) > 0
     assert proposed(paired) == 0
@@ -153,6 +153,15 @@ def test_a_wall_lends_no_trials_to_what_is_empty_for_most_values() -> None:
 
     assert same(rules, "/shop?do=wish&id=1", "/shop?do=wish&id=999")
     assert not same(rules, "/shop?do=reviews&id=1", "/shop?do=reviews&id=999")
+
+
+def test_few_texts_are_believed_each_on_its_own_trials() -> None:
+    """A calendar that was followed into its empty years shows one page as a day, a week, a month and a list."""
+
+    def views(pages: int) -> Crawl:
+        return [(f"/calendar?date={n}&view={view}", view) for view in range(4) for n in range(pages)]
+
+    assert [proposed(views(pages)) for pages in (2 * ALONE // 4, ALONE, FAMILY)] == [0, 0, 4]
 
 
 def test_several_contents_do_without_a_wall_beside_them() -> None:

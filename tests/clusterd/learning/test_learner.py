@@ -142,6 +142,12 @@ def test_the_order_of_parameters_and_their_spelling() -> None:
     assert same(learn(spelled), "/i?id=5&route=p%2F3", "/i?id=5&route=p/3")
 
 
+def test_the_order_of_parameters_within_a_component_of_the_path() -> None:
+    rules = learn((f"/p{n}{order}/x", n) for n in range(30) for order in (";a=1;b=2", ";b=2;a=1"))
+    assert same(rules, "/p99;a=7;b=8/x", "/p99;b=8;a=7/x")
+    assert not same(rules, "/p99;a=7;b=8/x", "/p99;a=8;b=7/x")
+
+
 def test_path_prefixes_index_files_slashes_and_case() -> None:
     prefixed = [(f"/{p}x{n}/page{n}", n) for n in range(60) for p in ("", "mirror/")]
     assert same(learn(prefixed), "/mirror/x7/page7", "/x7/page7")

@@ -8,11 +8,11 @@ Combinations that show several pages are left out with all that share their valu
 stays only where its own record is too long to be luck under the record of the whole form (`contexts`). Every
 combination of the values that stay has to have been seen, each with `EACH` pages and more.
 
-Nor may one content make most of the trials, as a list that is empty for nearly all values does: of each content no more
-than `OF_ONE` are counted, so that several contents speak. More is asked of what one page answers alone (`ALONE`),
-unless it is a wall: what a page without the parameter, or of another path, shows too is a log-in form or an error. A
-wall lends the others no trials: that whatever is put on a wish list shows the log-in form does not tell which articles
-have reviews.
+Nor may a few contents make most of the trials, as lists do that are empty for nearly all values, each tab with a text
+of its own: of each content no more than `OF_ONE` are counted, so that several contents speak. More is asked of what one
+page answers alone (`ALONE`), unless it is a wall: what a page without the parameter, or of another path, shows too is a
+log-in form or an error. A wall lends the others no trials: that whatever is put on a wish list shows the log-in form
+does not tell which articles have reviews.
 
 Pages are compared that one crawl was the last to see (`evidence.crawls`): what a combination shows may change from one
 crawl to the next, of which the page of before is not fetched again.
@@ -38,10 +38,10 @@ from clusterd.learning.trials.contexts import LUCK
 EACH: Final = 3
 #: Fewest clean trials of all combinations together: a lower bound of .9.
 TRIALS: Final = 25
-#: Most trials of one content among these, and as many trials as are enough whatever they show: 104 clean ones in a row
+#: Most trials of one content among these, and as many of one as are enough by themselves: 104 clean ones in a row
 #: are luck in .5 % of orders where one in twenty differs (52, which `OPEN_BOUND` asks of a parameter that takes any
 #: value, in 7 %). `one_page.FAMILY` goes by it, so that a parameter of one value (``sort=new``) makes no difference.
-OF_ONE: Final = 10
+OF_ONE: Final = 5
 ALONE: Final = 104
 
 
@@ -106,8 +106,8 @@ def _believed(shown: Rows, group: Rows, chosen: Flags, walls: Flags) -> Flags:
     rest = chosen & ~walls[shown]
     contents, _ = np.unique(np.stack([shown, group])[:, rest], axis=1)
     trials = np.bincount(shown[rest]) - np.bincount(contents)
-    enough = int(trials.sum()) >= ALONE or int(np.minimum(trials, OF_ONE).sum()) >= TRIALS
-    return walls[shown] | ~chosen | enough
+    several = int(np.minimum(trials, OF_ONE).sum()) >= TRIALS
+    return walls[shown] | ~chosen | several | np.isin(shown, np.flatnonzero(trials >= ALONE))
 
 
 def _walls(snapshot: Snapshot, rows: Rows, shown: Rows, dropped: tuple[ColumnKey, ...]) -> Flags:

@@ -9,8 +9,9 @@ from typing import Final
 
 from clusterd.learning.differences import COMPARED, PROPOSED, Difference, differences, duplicates
 from clusterd.learning.edits.aliases import aliases, renamed, without_part
+from clusterd.learning.edits.both import BothAtIndex
 from clusterd.learning.edits.deep import cuts, without_ending, without_infix
-from clusterd.learning.edits.edit import Blank, Both, CandidateEdit, Drop, DropUnordered, Replace
+from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, Replace
 from clusterd.learning.edits.fixed_values import FixedPairs, fixed_edits
 from clusterd.learning.edits.item_orders import item_orders, item_orders_in_paths
 from clusterd.learning.edits.path_ends import index_page, last_component, last_slash, lower_case
@@ -163,7 +164,7 @@ EDITS: Final[dict[str, Callable[..., CandidateEdit]]] = {
     "order": lambda: DropUnordered(()),
     "query": lambda *names: Drop(names),
     "unordered": lambda *names: DropUnordered(names),
-    "index and query": lambda name, *names: Both(index_page(name), Drop(names)),
+    "index and query": lambda name, *names: BothAtIndex(index_page(name), Drop(names)),
     "values": lambda *names: Blank(names),
     "case": lower_case,
     "slash": last_slash,

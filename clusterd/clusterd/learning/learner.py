@@ -40,6 +40,7 @@ from clusterd.learning.families.exhausted import Exhausted, exhausted
 from clusterd.learning.families.one_page import families
 from clusterd.learning.families.paths import path_families
 from clusterd.learning.families.value_forms import by_form
+from clusterd.learning.families.walls import walls
 from clusterd.learning.names import NameEvidence
 from clusterd.learning.trials.contexts import SHOWN, Proposal, refine, refine_shown
 from clusterd.learning.trials.siblings import beyond_luck, beyond_luck_of_values
@@ -144,7 +145,7 @@ class Learner:
 
     def _accepted(self, snapshot: Snapshot) -> Iterable[tuple[Proposal, int]]:
         """Yield what holds, with the identity that the known page has to show (0: any)."""
-        for family in chain(families(snapshot), path_families(snapshot)):
+        for family in chain(families(snapshot), path_families(snapshot), walls(snapshot)):
             for proposal in by_form(snapshot, family):
                 accept(snapshot, proposal)
                 yield proposal, 0

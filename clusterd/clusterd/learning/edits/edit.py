@@ -318,49 +318,6 @@ class PathEdit:
         return moves.table(snapshot.paths_present(), paths.items, move)
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
-    """An edit of the path and one of the query that hold only together: ``dir/index.html`` is ``dir/?C=N;O=A``."""
-
-    path: PathEdit
-    query: Drop
-
-    @property
-    def own(self) -> tuple[ColumnKey, ...]:
-        """The parameters dropped."""
-        return self.query.own
-
-    @property
-    def needs(self) -> tuple[Condition, ...]:
-        """The component that is exchanged, or what it is exchanged for."""
-        (condition,), (edit,) = self.path.needs, self.path.transformation
-        return (Condition(condition.key, "in", tuple(sorted({edit.value, *condition.values}))),)
-
-    @property
-    def transformation(self) -> tuple[Edit, ...]:
-        """The edits of both."""
-        return self.path.transformation + self.query.transformation
-
-    def rows(self, snapshot: Snapshot) -> Flags:
-        """Return the rows that either changes, among those that end in one of the two components."""
-        (condition,), (edit,) = self.path.needs, self.path.transformation
-        ends = {edit.value, *condition.values}
-        items = snapshot.evidence.paths.items
-        meant = np.array([path.rpartition("/")[2] in ends for path in items], np.bool_)
-        changed: Flags = (self.path.rows(snapshot) | self.query.rows(snapshot)) & meant[snapshot.path]
-        return changed & unmoved(snapshot, self.own)
-
-    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
-        """Add up what both change: they touch different parts of the sum."""
-        changed = self.path.keys(snapshot, rows) - snapshot.key
-        return self.query.keys(snapshot, rows) + changed
-
-    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
-        """Make both edits of the given rows."""
-        self.path.commit(snapshot, rows)
-        self.query.commit(snapshot, rows)
-
-
 def deletions(own: Iterable[ColumnKey]) -> tuple[Edit, ...]:
     """Return the deletions of parameters; of repeated ones the last first, so that the numbers of the others stay."""
     ordered = sorted(own, key=lambda key: (key[0], -key[1]))

@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.edits.edit import Both, Drop, PathEdit
+from clusterd.learning.edits.both import BothAtIndex
+from clusterd.learning.edits.edit import Drop, PathEdit
 from clusterd.learning.evidence.arrays import Flags
 from clusterd.learning.evidence.columns import VALUELESS
 from clusterd.learning.evidence.shapes import ColumnKey
@@ -60,19 +61,19 @@ class DropFixed(Drop):
 
 
 @dataclass(frozen=True, slots=True)
-class BothFixed(Both):
+class BothFixed(BothAtIndex):
     """An edit of the path, and one of the query where it has stated values, that hold only together."""
 
     query: DropFixed
 
     @property
-    def at_any_value(self) -> Both:
+    def at_any_value(self) -> BothAtIndex:
         """The same whichever values the parameters have."""
-        return Both(self.path, self.query.at_any_value)
+        return BothAtIndex(self.path, self.query.at_any_value)
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows that either changes, those left out in which a parameter has another value."""
-        return Both.rows(self, snapshot) & self.query.fits(snapshot)
+        return BothAtIndex.rows(self, snapshot) & self.query.fits(snapshot)
 
 
 def fixed_edits(

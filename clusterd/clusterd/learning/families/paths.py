@@ -8,8 +8,8 @@ What `one_page` is to a parameter, this is to the path: members share query and 
 2. one component of the path: ``/posts/*/edit``, ``/login/*/``;
 3. several that take ever new values, each: ``/compare/add/*/from/*``. The others have the same values in all members.
 
-The query is the same in all members, value by value, and so is the number of components; of those that may have any
-value none is empty but the last.
+The query is the same in all members, value by value (`walls` has those in which it is not), and so is the number of
+components; of those that may have any value none is empty but the last.
 
 Cost: a pass over the paths of the host, and one over those of pages that many others show for each of their components;
 another of both where several of these take new values.
@@ -18,15 +18,17 @@ another of both where several of these take new values.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key, component
 from clusterd_crawler.urls import in_query
 
-from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.edits.both import Both
+from clusterd.learning.edits.edit import CandidateEdit, Drop, PathEdit
 from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, by_number, distinct, numbered
+from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, brings_new_values, one_page, said_of
 from clusterd.learning.families.value_forms import FORMS
@@ -57,9 +59,9 @@ def path_families(snapshot: Snapshot) -> Iterator[Proposal]:
     # One number for one query, whatever edits of paths are accepted meanwhile.
     query = snapshot.key - snapshot.evidence.paths.table()[snapshot.path]
     yield from _of_any_path(snapshot, query, counts >= TOGETHER)
-    large = np.flatnonzero(counts >= FAMILY)
-    yield from _of_places(snapshot, query, _of_one_component(snapshot, query, large), _by_place)
-    yield from _of_places(snapshot, query, _of_several(snapshot, query, large), _by_form)
+    large = [np.flatnonzero(snapshot.content == content) for content in np.flatnonzero(counts >= FAMILY).tolist()]
+    for place, members in of_places(snapshot, query, large):
+        yield from family(snapshot, members, one_page(snapshot, members), list(place[0]))
 
 
 def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags) -> Iterator[Proposal]:
@@ -91,13 +93,13 @@ def _of_folders(snapshot: Snapshot, members: Rows, paths: list[list[str]]) -> It
     free = [at for at, part in enumerate(paths[0]) if part or at < len(paths[0]) - 1]
     folders = by_number(numbered([parts[0] for parts in paths]), members)
     if len(folders) > FORMS:
-        yield from _family(snapshot, members, one_page(snapshot, members), free)
+        yield from family(snapshot, members, one_page(snapshot, members), free)
         return
-    members, outcome = _by_folder(snapshot, folders)
-    yield from _family(snapshot, members, outcome, free[1:])
+    members, outcome = by_folder(snapshot, folders)
+    yield from family(snapshot, members, outcome, free[1:])
 
 
-def _by_folder(snapshot: Snapshot, folders: list[Rows]) -> tuple[Rows, Outcome | None]:
+def by_folder(snapshot: Snapshot, folders: list[Rows]) -> tuple[Rows, Outcome | None]:
     """Judge the pages of each folder as one page; return the pages of those that are, and what they say together."""
     judged = ((members, one_page(snapshot, members, TOGETHER)) for members in folders)
     clean = [(members, found) for members, found in judged if found is not None and not found.differed]
@@ -112,26 +114,27 @@ def _by_folder(snapshot: Snapshot, folders: list[Rows]) -> tuple[Rows, Outcome |
     return np.concatenate([members for members, _ in clean]), Outcome(rows, good, group, content, agreed, 0)
 
 
-def _of_places(
-    snapshot: Snapshot,
-    query: Hashes,
-    proposed: Counter[tuple[Place, int]],
-    paths_of: Callable[[Snapshot, list[Place]], dict[Place, list[int]]],
-) -> Iterator[Proposal]:
-    """Yield the families of the places and queries that most pages propose."""
-    best = sorted(proposed, key=lambda key: (-proposed[key], key))[:CANDIDATES]
-    paths = paths_of(snapshot, [place for place, _ in best]) if best else {}
-    for place, one in best:
-        members = np.flatnonzero(np.isin(snapshot.path, paths.get(place, [])) & (query == np.uint64(one)))
-        if len(members) >= FAMILY:
-            yield from _family(snapshot, members, one_page(snapshot, members), list(place[0]))
+def of_places(snapshot: Snapshot, query: Hashes, large: list[Rows]) -> Iterator[tuple[Place, Rows]]:
+    """Yield the places that most pages propose, with all pages of one query that stand there.
+
+    ``large``: the pages of each content that proposes any; ``query``: a number for what queries have to have in common.
+    """
+    for proposed, paths_of in (
+        (_of_one_component(snapshot, query, large), _by_place),
+        (_of_several(snapshot, query, large), _by_form),
+    ):
+        best = sorted(proposed, key=lambda key: (-proposed[key], key))[:CANDIDATES]
+        paths = paths_of(snapshot, [place for place, _ in best]) if best else {}
+        for place, one in best:
+            members = np.flatnonzero(np.isin(snapshot.path, paths.get(place, [])) & (query == np.uint64(one)))
+            if len(members) >= FAMILY:
+                yield place, members
 
 
-def _of_one_component(snapshot: Snapshot, query: Hashes, large: Rows) -> Counter[tuple[Place, int]]:
+def _of_one_component(snapshot: Snapshot, query: Hashes, large: list[Rows]) -> Counter[tuple[Place, int]]:
     """Return how many pages of common contents have one query, and one path but for a component."""
     proposed: Counter[tuple[Place, int]] = Counter()
-    for content in large.tolist():
-        rows = np.flatnonzero(snapshot.content == content)
+    for rows in large:
         step = 1 + len(rows) // PROPOSING
         counted: Counter[tuple[Place, int]] = Counter()
         for path, one in zip(snapshot.path[rows[::step]].tolist(), query[rows[::step]].tolist(), strict=True):
@@ -164,11 +167,10 @@ def _by_place(snapshot: Snapshot, wanted: list[Place]) -> dict[Place, list[int]]
     return found
 
 
-def _of_several(snapshot: Snapshot, query: Hashes, large: Rows) -> Counter[tuple[Place, int]]:
+def _of_several(snapshot: Snapshot, query: Hashes, large: list[Rows]) -> Counter[tuple[Place, int]]:
     """Return how many pages of common contents have one query, and one path but for components that take new values."""
     proposed: Counter[tuple[Place, int]] = Counter()
-    for content in large.tolist():
-        rows = np.flatnonzero(snapshot.content == content)
+    for rows in large:
         step = 1 + len(rows) // PROPOSING
         some = rows[::step]
         for alike in by_number(query[some], some):
@@ -206,35 +208,42 @@ def _without(parts: list[str], free: tuple[int, ...]) -> Place:
     return free, "/".join(ANY if at in free else part for at, part in enumerate(parts))
 
 
-def _family(snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: list[int]) -> Iterator[Proposal]:
-    """Yield the family of these pages, if it holds, in which these components have any value."""
+def family(
+    snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: list[int], dropped: tuple[ColumnKey, ...] = ()
+) -> Iterator[Proposal]:
+    """Yield the family of these pages, if it holds, in which these components and parameters have any value."""
     reached = bound_of(snapshot, outcome) if outcome is not None else 0.0
     if outcome is None or reached < FAMILY_BOUND:
         return
-    query = _query_of(snapshot, int(members[0]))
+    query = _query_of(snapshot, int(members[0]), dropped)
     if query is None:
         return
     paths = [snapshot.evidence.paths.parts(path) for path in distinct(snapshot.path[members]).tolist()]
     depth = len(paths[0])
     fixed = [one_of(component(at), {parts[at] for parts in paths}) for at in range(depth) if at not in free]
     conditions = [*fixed, Condition(Key(), "depth", (str(depth),)), *query]
-    yield Proposal(_any_value(free, depth), snapshot.flags(members), conditions, outcome, reached)
+    yield Proposal(_any_value(free, depth, dropped), snapshot.flags(members), conditions, outcome, reached)
 
 
-def _query_of(snapshot: Snapshot, row: int) -> list[Condition] | None:
+def _query_of(snapshot: Snapshot, row: int, dropped: tuple[ColumnKey, ...]) -> list[Condition] | None:
     """Return the conditions that say a page's query, value by value; None where they cannot be written."""
     shape = snapshot.shape_of(row)
     if not all(in_query(name) for name, _ in shape):
         return None
-    said = said_of(snapshot, [(key, snapshot.values(key)[[row]]) for key in shape])
-    return None if said is None else [*said, Condition(Key(), "only", tuple(sorted({name for name, _ in shape})))]
+    said = said_of(snapshot, [(key, snapshot.values(key)[[row]]) for key in shape if key not in dropped])
+    there = [Condition(Key(*key), "any") for key in dropped]
+    only = Condition(Key(), "only", tuple(sorted({name for name, _ in shape})))
+    return None if said is None else [*said, *there, only]
 
 
-def _any_value(free: list[int], depth: int) -> PathEdit:
+def _any_value(free: list[int], depth: int, dropped: tuple[ColumnKey, ...]) -> CandidateEdit:
     def change(parts: list[str]) -> list[str] | None:
         if len(parts) != depth:
             return None
         return ["*" if at in free else part for at, part in enumerate(parts)]
 
     keys = [Key(end=1) if at == depth - 1 else component(at) for at in free]
-    return PathEdit(tuple(Edit(key, "set", "*") for key in keys), change)
+    path = PathEdit(tuple(Edit(key, "set", "*") for key in keys), change)
+    if not dropped:
+        return path
+    return Both(path, Drop(dropped)) if free else Drop(dropped)

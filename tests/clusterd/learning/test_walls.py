@@ -1,0 +1,82 @@
+"""Walls that stand before any path and any value of parameters at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.clusterd.learning.one_host import key, learned, same
+
+WALL = 7
+LOG_IN = ("user/login", WALL)
+NODES = [(f"node/{n}", 1000 + n) for n in range(150)]
+
+
+@pytest.mark.parametrize(
+    "wall",
+    [
+        lambda n: f"node/{n}/edit?destination=node/{n}",
+        lambda n: f"node/{n}/vote?up=1&token={n:x}{n}",
+        lambda n: f"reply/{n}/?destination=node/{n}",
+        lambda n: f"u{n // 2}/thing{n}/fork?token={n:x}{n}",
+        lambda n: f"docs/p{n}?do=edit&sectok={n:x}{n}",
+    ],
+)
+def test_a_wall_is_one_page_whatever_path_and_parameter(wall: Callable[[int], str]) -> None:
+    rules = learned([LOG_IN, *((wall(n), WALL) for n in range(150)), *NODES])
+    assert same(rules, wall(8012), wall(9012))
+    assert not same(rules, "node/8012", "node/9012")
+    assert not same(rules, wall(8012) + "&more=1", wall(9012) + "&more=1")
+
+
+def test_a_value_that_is_few_is_of_the_wall_where_it_was_tried() -> None:
+    rules = learned([LOG_IN, *((f"node/{n}/vote?up={n % 2}&token=t{n}", WALL) for n in range(300)), *NODES])
+    assert same(rules, "node/8012/vote?up=1&token=t801", "node/9012/vote?up=1&token=t901")
+    assert not same(rules, "node/8012/vote?up=2&token=t801", "node/9012/vote?up=2&token=t901")
+
+
+def lists(folders: int, items: int, content: Callable[[int, int], int]) -> list[tuple[str, int]]:
+    """Return the edit forms of lists, numbered anew in each."""
+    return [(f"lists/l{f}/EditForm.aspx?ID={n}", content(f, n)) for f in range(folders) for n in range(items)]
+
+
+def test_folders_that_are_few_are_of_the_wall_where_each_was_tried() -> None:
+    forms = [*lists(5, 30, lambda f, n: WALL), ("lists/l5/EditForm.aspx?ID=1", WALL)]
+    rules = learned([LOG_IN, *forms, *((f"lists/l{f}/Form.aspx?ID={n}", 9 + n) for f in range(5) for n in range(30))])
+    assert same(rules, "lists/l3/EditForm.aspx?ID=801", "lists/l3/EditForm.aspx?ID=901")
+    for other in ("lists/l5/EditForm.aspx", "lists/l9/EditForm.aspx", "lists/l3/Form.aspx"):
+        assert not same(rules, other + "?ID=801", other + "?ID=901")
+
+
+def test_folders_of_too_few_pages_in_all_are_none() -> None:
+    rules = learned([LOG_IN, *lists(5, 20, lambda f, n: WALL)])
+    assert not same(rules, "lists/l3/EditForm.aspx?ID=801", "lists/l3/EditForm.aspx?ID=901")
+
+
+@pytest.mark.parametrize("differs", [lambda f, n: f == 4, lambda f, n: (f, n) == (4, 7)])
+def test_one_page_that_differs_keeps_all_from_being_a_wall(differs: Callable[[int, int], bool]) -> None:
+    def content(folder: int, number: int) -> int:
+        return 5000 + 100 * folder + number if differs(folder, number) else WALL
+
+    rules = learned([LOG_IN, *lists(5, 60, content)])
+    assert not same(rules, "lists/l3/EditForm.aspx?ID=801", "lists/l3/EditForm.aspx?ID=901")
+    nodes = [(f"node/{n}/edit?to={n}", 5000 if n == 77 else WALL) for n in range(300)]
+    rules = learned([LOG_IN, *nodes, *NODES])
+    assert not same(rules, "node/8012/edit?to=801", "node/9012/edit?to=901")
+
+
+def test_what_only_pages_of_one_kind_show_is_no_wall() -> None:
+    """That nobody has written a review yet is said of nearly all."""
+    reviews = [(f"node/{n}/reviews?from={n}", WALL) for n in range(300)]
+    rules = learned([*reviews, *NODES])
+    assert not same(rules, "node/8012/reviews?from=1", "node/9012/reviews?from=2")
+    assert key(rules, "node/8012/reviews?from=1").startswith("http://example.com/node/8012/reviews")
+
+
+def test_several_values_of_few_paths_are_no_wall_before_others() -> None:
+    """A hundred and more pages, of fewer paths: of these it is known, not of every path."""
+    pages = [(f"node/{n % 30}/edit?token=t{n}", WALL) for n in range(300)]
+    rules = learned([LOG_IN, *pages, *NODES])
+    assert same(rules, "node/7/edit?token=t801", "node/7/edit?token=t901")
+    assert not same(rules, "node/801/edit?token=t801", "node/901/edit?token=t901")

@@ -24,14 +24,14 @@ NODES = [(f"node/{n}", 1000 + n) for n in range(150)]
     ],
 )
 def test_a_wall_is_one_page_whatever_path_and_parameter(wall: Callable[[int], str]) -> None:
-    rules = learned([LOG_IN, *((wall(n), WALL) for n in range(150)), *NODES])
+    rules = learned([LOG_IN, *((wall(n), WALL) for n in range(250)), *NODES])
     assert same(rules, wall(8012), wall(9012))
     assert not same(rules, "node/8012", "node/9012")
     assert not same(rules, wall(8012) + "&more=1", wall(9012) + "&more=1")
 
 
 def test_a_value_that_is_few_is_of_the_wall_where_it_was_tried() -> None:
-    rules = learned([LOG_IN, *((f"node/{n}/vote?up={n % 2}&token=t{n}", WALL) for n in range(300)), *NODES])
+    rules = learned([LOG_IN, *((f"node/{n}/vote?up={n % 2}&token=t{n}", WALL) for n in range(500)), *NODES])
     assert same(rules, "node/8012/vote?up=1&token=t801", "node/9012/vote?up=1&token=t901")
     assert not same(rules, "node/8012/vote?up=2&token=t801", "node/9012/vote?up=2&token=t901")
 
@@ -42,15 +42,15 @@ def lists(folders: int, items: int, content: Callable[[int, int], int]) -> list[
 
 
 def test_folders_that_are_few_are_of_the_wall_where_each_was_tried() -> None:
-    forms = [*lists(5, 30, lambda f, n: WALL), ("lists/l5/EditForm.aspx?ID=1", WALL)]
-    rules = learned([LOG_IN, *forms, *((f"lists/l{f}/Form.aspx?ID={n}", 9 + n) for f in range(5) for n in range(30))])
+    forms = [*lists(5, 50, lambda f, n: WALL), ("lists/l5/EditForm.aspx?ID=1", WALL)]
+    rules = learned([LOG_IN, *forms, *((f"lists/l{f}/Form.aspx?ID={n}", 9 + n) for f in range(5) for n in range(50))])
     assert same(rules, "lists/l3/EditForm.aspx?ID=801", "lists/l3/EditForm.aspx?ID=901")
     for other in ("lists/l5/EditForm.aspx", "lists/l9/EditForm.aspx", "lists/l3/Form.aspx"):
         assert not same(rules, other + "?ID=801", other + "?ID=901")
 
 
 def test_folders_of_too_few_pages_in_all_are_none() -> None:
-    rules = learned([LOG_IN, *lists(5, 20, lambda f, n: WALL)])
+    rules = learned([LOG_IN, *lists(5, 40, lambda f, n: WALL)])
     assert not same(rules, "lists/l3/EditForm.aspx?ID=801", "lists/l3/EditForm.aspx?ID=901")
 
 

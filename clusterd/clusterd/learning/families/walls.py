@@ -6,8 +6,8 @@ as they say where to go on or which item is meant. As two things may have any va
 - what the pages show is a wall: other pages show it, too, as the log-in page itself does. A text that says that there
   is nothing, of this kind of pages alone, is none;
 - none of them shows anything else;
-- as many paths were tried as make a family. Where there are fewer, each that was tried (`TOGETHER` times) is of it, and
-  others are not: they may hold other things.
+- twice as many paths were tried as make a family. Where there are fewer, each of them that was tried (`TOGETHER` times)
+  is of it, if the pages are as many, and others are not: they may hold other things.
 
 Cost: that of `paths` for each set of parameter names under which a common page stands with ever new values.
 """
@@ -23,20 +23,24 @@ from clusterd_crawler.urls import in_query
 from clusterd.learning.evidence.arrays import Hashes, Rows, by_number, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
-from clusterd.learning.families.one_page import FAMILY, new_valued, one_page
+from clusterd.learning.families.joint import ALONE
+from clusterd.learning.families.one_page import new_valued, one_page
 from clusterd.learning.families.paths import by_folder, family, of_places
 from clusterd.learning.trials.contexts import Proposal
 
+#: Fewest pages of a wall: where 1.5 % differ, so many clean ones in a row are luck in 4 % of orders, those of a family
+#: in 20 %.
+WALL: Final = 2 * ALONE + 1
 #: Stands for the path among the parameters (none has the number).
 PATH: Final = ("", 0)
 
 
 def walls(snapshot: Snapshot) -> Iterator[Proposal]:
     """Yield the one-page families whose paths differ as well as parameters that take ever new values."""
-    for content in np.flatnonzero(np.bincount(snapshot.content) >= FAMILY).tolist():
+    for content in np.flatnonzero(np.bincount(snapshot.content) >= WALL).tolist():
         rows = np.flatnonzero(snapshot.content == content)
         for alike in by_number(snapshot.shape[rows], rows):
-            dropped = _dropped(snapshot, alike) if len(alike) >= FAMILY else ()
+            dropped = _dropped(snapshot, alike) if len(alike) >= WALL else ()
             if dropped:
                 yield from _of_shape(snapshot, alike, dropped)
 
@@ -56,11 +60,12 @@ def _of_shape(snapshot: Snapshot, rows: Rows, dropped: tuple[ColumnKey, ...]) ->
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile
         if (snapshot.content[members] != content).any() or not _is_elsewhere(snapshot, members, content):
             continue
-        if len(distinct(snapshot.path[members])) >= FAMILY:
+        if len(distinct(snapshot.path[members])) >= WALL:
             yield from family(snapshot, members, one_page(snapshot, members), list(place[0]), dropped)
         elif len(place[0]) == 1:
             members, outcome = by_folder(snapshot, by_number(snapshot.path[members], members))
-            yield from family(snapshot, members, outcome, [], dropped)
+            if len(members) >= WALL:
+                yield from family(snapshot, members, outcome, [], dropped)
 
 
 def _without(snapshot: Snapshot, shape: int, dropped: tuple[ColumnKey, ...]) -> Hashes:

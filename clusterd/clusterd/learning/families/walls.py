@@ -9,11 +9,12 @@ as they say where to go on or which item is meant. As two things may have any va
 - twice as many paths were tried as make a family. Where there are fewer, each of them that was tried (`TOGETHER` times)
   is of it, if the pages are as many, and others are not: they may hold other things.
 
-Cost: that of `paths` for each set of parameter names under which a common page stands with ever new values.
+Cost: that of `paths` for each of `FORMS` sets of parameter names under which common pages stand with ever new values.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
@@ -31,18 +32,25 @@ from clusterd.learning.trials.contexts import Proposal
 #: Fewest pages of a wall: where 1.5 % differ, so many clean ones in a row are luck in 4 % of orders, those of a family
 #: in 20 %.
 WALL: Final = 2 * ALONE + 1
+#: Most forms that are looked for among all paths, the largest first.
+FORMS: Final = 16
+#: The number of a shape, and its parameters that take ever new values.
+Form = tuple[int, tuple[ColumnKey, ...]]
 #: Stands for the path among the parameters (none has the number).
 PATH: Final = ("", 0)
 
 
 def walls(snapshot: Snapshot) -> Iterator[Proposal]:
     """Yield the one-page families whose paths differ as well as parameters that take ever new values."""
+    forms: dict[Form, list[Rows]] = defaultdict(list)
     for content in np.flatnonzero(np.bincount(snapshot.content) >= WALL).tolist():
         rows = np.flatnonzero(snapshot.content == content)
         for alike in by_number(snapshot.shape[rows], rows):
             dropped = _dropped(snapshot, alike) if len(alike) >= WALL else ()
             if dropped:
-                yield from _of_shape(snapshot, alike, dropped)
+                forms[int(snapshot.shape[alike[0]]), dropped].append(alike)
+    for form in sorted(forms, key=lambda form: (-sum(map(len, forms[form])), form))[:FORMS]:
+        yield from _of_form(snapshot, form, forms[form])
 
 
 def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
@@ -54,11 +62,11 @@ def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
     return tuple(key for key in new_valued({**values, PATH: snapshot.path[rows]}) if key != PATH)
 
 
-def _of_shape(snapshot: Snapshot, rows: Rows, dropped: tuple[ColumnKey, ...]) -> Iterator[Proposal]:
-    shape, content = snapshot.shape[rows[0]], snapshot.content[rows[0]]
-    for place, found in of_places(snapshot, _without(snapshot, int(shape), dropped), [rows]):
+def _of_form(snapshot: Snapshot, form: Form, proposing: list[Rows]) -> Iterator[Proposal]:
+    shape, dropped = form
+    for place, found in of_places(snapshot, _without(snapshot, shape, dropped), proposing):
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile
-        if (snapshot.content[members] != content).any() or not _is_elsewhere(snapshot, members, content):
+        if not _is_wall(snapshot, members):
             continue
         if len(distinct(snapshot.path[members])) >= WALL:
             yield from family(snapshot, members, one_page(snapshot, members), list(place[0]), dropped)
@@ -66,6 +74,12 @@ def _of_shape(snapshot: Snapshot, rows: Rows, dropped: tuple[ColumnKey, ...]) ->
             members, outcome = by_folder(snapshot, by_number(snapshot.path[members], members))
             if len(members) >= WALL:
                 yield from family(snapshot, members, outcome, [], dropped)
+
+
+def _is_wall(snapshot: Snapshot, members: Rows) -> bool:
+    """Whether all of these pages show one content, and other pages show it, too."""
+    shown = distinct(snapshot.content[members])
+    return len(shown) == 1 and int(np.count_nonzero(snapshot.content == shown[0])) > len(members)
 
 
 def _without(snapshot: Snapshot, shape: int, dropped: tuple[ColumnKey, ...]) -> Hashes:
@@ -76,8 +90,3 @@ def _without(snapshot: Snapshot, shape: int, dropped: tuple[ColumnKey, ...]) -> 
         chosen = column.alive & (snapshot.shape[column.rows] == shape)
         query[column.rows[chosen]] -= column.hashes[chosen]
     return query
-
-
-def _is_elsewhere(snapshot: Snapshot, members: Rows, content: int) -> bool:
-    """Whether other pages show the content, too."""
-    return bool(np.count_nonzero(snapshot.content == content) > len(members))

@@ -9,7 +9,8 @@ as they say where to go on or which item is meant. As two things may have any va
 - twice as many paths were tried as make a family. Where there are fewer, each of them that was tried (`TOGETHER` times)
   is of it, if the pages are as many, and others are not: they may hold other things.
 
-Cost: that of `paths` for each of `FORMS` sets of parameter names under which common pages stand with ever new values.
+Cost: that of `paths` for each of `FORMS` sets of parameter names under which common pages stand with ever new values,
+among the paths with such names.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from clusterd.learning.trials.contexts import Proposal
 #: Fewest pages of a wall: where 1.5 % differ, so many clean ones in a row are luck in 4 % of orders, those of a family
 #: in 20 %.
 WALL: Final = 2 * ALONE + 1
-#: Most forms that are looked for among all paths, the largest first.
-FORMS: Final = 16
+#: Most forms that are looked for, those first that first had enough pages: by size, one that a rule keeps out would be
+#: overtaken by others, lose its rule, and grow again.
+FORMS: Final = 64
 #: The number of a shape, and its parameters that take ever new values.
 Form = tuple[int, tuple[ColumnKey, ...]]
 #: Stands for the path among the parameters (none has the number).
@@ -49,8 +51,13 @@ def walls(snapshot: Snapshot) -> Iterator[Proposal]:
             dropped = _dropped(snapshot, alike) if len(alike) >= WALL else ()
             if dropped:
                 forms[int(snapshot.shape[alike[0]]), dropped].append(alike)
-    for form in sorted(forms, key=lambda form: (-sum(map(len, forms[form])), form))[:FORMS]:
+    for form in sorted(forms, key=lambda form: _enough_since(forms[form]))[:FORMS]:
         yield from _of_form(snapshot, form, forms[form])
+
+
+def _enough_since(proposing: list[Rows]) -> int:
+    """Return the page with which a form first had enough of one content."""
+    return min(int(rows[WALL - 1]) for rows in proposing)
 
 
 def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
@@ -64,7 +71,8 @@ def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
 
 def _of_form(snapshot: Snapshot, form: Form, proposing: list[Rows]) -> Iterator[Proposal]:
     shape, dropped = form
-    for place, found in of_places(snapshot, _without(snapshot, shape, dropped), proposing):
+    among = distinct(snapshot.path[snapshot.shape == shape])
+    for place, found in of_places(snapshot, _without(snapshot, shape, dropped), proposing, among):
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile
         if not _is_wall(snapshot, members):
             continue

@@ -79,6 +79,14 @@ def test_what_only_pages_of_one_kind_show_is_no_wall() -> None:
     assert key(rules, "node/8012/reviews?from=1").startswith("http://example.com/node/8012/reviews")
 
 
+def test_the_same_pages_without_parameters_make_no_wall() -> None:
+    """Each list of reviews is there without ``from``, too: what few products have in them was lost."""
+    reviews = [(f"node/{n}/reviews{query}", WALL) for n in range(300) for query in ("", f"?from={n}")]
+    first = [(f"node/{n}/reviews", WALL) for n in range(300, 320)]
+    rules = learned([*reviews, *first, *NODES])
+    assert not same(rules, "node/8012/reviews?from=1", "node/9012/reviews?from=2")
+
+
 def test_several_values_of_few_paths_are_no_wall_before_others() -> None:
     """A hundred and more pages, of fewer paths: of these it is known, not of every path."""
     pages = [(f"node/{n % 30}/edit?token=t{n}", WALL) for n in range(300)]

@@ -132,6 +132,11 @@ def of_places(snapshot: Snapshot, query: Hashes, large: list[Rows], among: Rows)
                 yield place, members
 
 
+def stands_at(place: Place, parts: list[str]) -> bool:
+    """Whether a path is one of a place."""
+    return len(parts) == place[1].count("/") + 1 and _without(parts, place[0]) == place
+
+
 def _of_one_component(snapshot: Snapshot, query: Hashes, large: list[Rows]) -> Counter[tuple[Place, int]]:
     """Return how many pages of common contents have one query, and one path but for a component."""
     proposed: Counter[tuple[Place, int]] = Counter()

@@ -4,7 +4,7 @@ What `paths` is to queries that are the same value by value, this is to those of
 as they say where to go on or which item is meant. As two things may have any value at once, more is asked of it:
 
 - what the pages show is a wall: other pages show it, too, as the log-in page itself does. A text that says that there
-  is nothing, of this kind of pages alone, is none;
+  is nothing, of this kind of pages alone, with such parameters or without, is none;
 - none of them shows anything else;
 - twice as many paths were tried as make a family. Where there are fewer, each of them that was tried (`TOGETHER` times)
   is of it, if the pages are as many, and others are not: they may hold other things.
@@ -22,12 +22,12 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.urls import in_query
 
-from clusterd.learning.evidence.arrays import Hashes, Rows, by_number, distinct
-from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.arrays import Hashes, Rows, as_array, by_number, distinct
+from clusterd.learning.evidence.shapes import ColumnKey, without
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE
 from clusterd.learning.families.one_page import new_valued, one_page
-from clusterd.learning.families.paths import by_folder, family, of_places
+from clusterd.learning.families.paths import Place, by_folder, family, of_places, stands_at
 from clusterd.learning.trials.contexts import Proposal
 
 #: Fewest pages of a wall: where 1.5 % differ, so many clean ones in a row are luck in 4 % of orders, those of a family
@@ -74,7 +74,7 @@ def _of_form(snapshot: Snapshot, form: Form, proposing: list[Rows]) -> Iterator[
     among = distinct(snapshot.path[snapshot.shape == shape])
     for place, found in of_places(snapshot, _without(snapshot, shape, dropped), proposing, among):
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile
-        if not _is_wall(snapshot, members):
+        if not _is_wall(snapshot, members, place, dropped):
             continue
         if len(distinct(snapshot.path[members])) >= WALL:
             yield from family(snapshot, members, one_page(snapshot, members), list(place[0]), dropped)
@@ -84,10 +84,20 @@ def _of_form(snapshot: Snapshot, form: Form, proposing: list[Rows]) -> Iterator[
                 yield from family(snapshot, members, outcome, [], dropped)
 
 
-def _is_wall(snapshot: Snapshot, members: Rows) -> bool:
-    """Whether all of these pages show one content, and other pages show it, too."""
+def _is_wall(snapshot: Snapshot, members: Rows, place: Place, dropped: tuple[ColumnKey, ...]) -> bool:
+    """Whether all of these pages show one content, and others show it, too, that are not the same less what is dropped.
+
+    As they were fetched: these may be a family by now.
+    """
     shown = distinct(snapshot.content[members])
-    return len(shown) == 1 and int(np.count_nonzero(snapshot.content == shown[0])) > len(members)
+    if len(shown) != 1:
+        return False
+    evidence = snapshot.evidence
+    others = np.setdiff1d(np.flatnonzero(snapshot.content == shown[0]), members)
+    bare = evidence.shapes.number(without(snapshot.shape_of(members[0]), dropped))
+    is_bare = as_array(evidence.shape_numbers)[others] == bare
+    paths = distinct(as_array(evidence.path_numbers)[others[is_bare]])
+    return not is_bare.all() or any(not stands_at(place, evidence.paths.parts(path)) for path in paths.tolist())
 
 
 def _without(snapshot: Snapshot, shape: int, dropped: tuple[ColumnKey, ...]) -> Hashes:

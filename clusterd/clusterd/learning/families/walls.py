@@ -74,7 +74,7 @@ def _of_form(snapshot: Snapshot, form: Form, proposing: list[Rows]) -> Iterator[
     among = distinct(snapshot.path[snapshot.shape == shape])
     for place, found in of_places(snapshot, _without(snapshot, shape, dropped), proposing, among):
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile
-        if not _is_wall(snapshot, members, place, dropped):
+        if len(members) < WALL or not _is_wall(snapshot, members, place, dropped):
             continue
         if len(distinct(snapshot.path[members])) >= WALL:
             yield from family(snapshot, members, one_page(snapshot, members), list(place[0]), dropped)
@@ -93,11 +93,13 @@ def _is_wall(snapshot: Snapshot, members: Rows, place: Place, dropped: tuple[Col
     if len(shown) != 1:
         return False
     evidence = snapshot.evidence
-    others = np.setdiff1d(np.flatnonzero(snapshot.content == shown[0]), members)
+    others = np.flatnonzero((snapshot.content == shown[0]) & ~snapshot.flags(members))
     bare = evidence.shapes.number(without(snapshot.shape_of(members[0]), dropped))
     is_bare = as_array(evidence.shape_numbers)[others] == bare
-    paths = distinct(as_array(evidence.path_numbers)[others[is_bare]])
-    return not is_bare.all() or any(not stands_at(place, evidence.paths.parts(path)) for path in paths.tolist())
+    if not is_bare.all():
+        return True
+    paths = distinct(as_array(evidence.path_numbers)[others])
+    return any(not stands_at(place, evidence.paths.parts(path)) for path in paths.tolist())
 
 
 def _without(snapshot: Snapshot, shape: int, dropped: tuple[ColumnKey, ...]) -> Hashes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any, Final
@@ -136,17 +137,22 @@ def _introduce(exchange: _Exchange, server: str, host: str, options: Mapping[str
 
 
 def _look_for(brokers: Iterable[Any], server: str) -> None:
-    """Raise `Unreachable` where none of the brokers is to be found at the address by which it makes itself known."""
-    absent = []
-    for broker in brokers:
-        named = f"{broker.host}:{broker.port}"
+    """Raise `Unreachable` where none of the brokers is to be found at the address by which it makes itself known.
+
+    The one asked is the first; of many that a firewall swallows no more are looked for than there is time.
+    """
+    named = {f"{broker.host}:{broker.port}": (broker.host, broker.port) for broker in brokers}
+    absent: list[str] = []
+    until = time.monotonic() + ANSWER_SECONDS
+    for name, place in named.items() if server not in named else ():
         try:
-            if named != server:
-                socket.create_connection((broker.host, broker.port), timeout=CONNECT_SECONDS).close()
+            socket.create_connection(place, timeout=CONNECT_SECONDS).close()
         except OSError as error:
-            absent.append(f"{named}: {error}")
+            absent.append(f"{name}: {error}")
         else:
             return
+        if time.monotonic() > until:
+            break
     if absent:
         raise Unreachable(
             f"Kafka at {server} sends its clients to {'; '.join(absent)}: its advertised.listeners takes an address "

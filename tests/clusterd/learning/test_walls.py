@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from clusterd.learning.contract import Page
+from clusterd.learning.evidence.columns import Paths
+from clusterd.learning.evidence.snapshot import Snapshot
+from clusterd.learning.families import walls
+from clusterd.learning.learner import Learner
 
-from tests.clusterd.learning.one_host import key, learned, same
+from tests.clusterd.learning.one_host import HOST, key, learned, same
 
 WALL = 7
 LOG_IN = ("user/login", WALL)
@@ -74,9 +79,53 @@ def test_what_only_pages_of_one_kind_show_is_no_wall() -> None:
     assert key(rules, "node/8012/reviews?from=1").startswith("http://example.com/node/8012/reviews")
 
 
+def test_the_same_pages_without_parameters_make_no_wall() -> None:
+    """Each list of reviews is there without ``from``, too: what few products have in them was lost."""
+    reviews = [(f"node/{n}/reviews{query}", WALL) for n in range(300) for query in ("", f"?from={n}")]
+    first = [(f"node/{n}/reviews", WALL) for n in range(300, 320)]
+    rules = learned([*reviews, *first, *NODES])
+    assert not same(rules, "node/8012/reviews?from=1", "node/9012/reviews?from=2")
+
+
 def test_several_values_of_few_paths_are_no_wall_before_others() -> None:
     """A hundred and more pages, of fewer paths: of these it is known, not of every path."""
     pages = [(f"node/{n % 30}/edit?token=t{n}", WALL) for n in range(300)]
     rules = learned([LOG_IN, *pages, *NODES])
     assert same(rules, "node/7/edit?token=t801", "node/7/edit?token=t901")
     assert not same(rules, "node/801/edit?token=t801", "node/901/edit?token=t901")
+
+
+def test_paths_with_other_parameters_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many forms had all paths of the host looked at: seconds of a lesson on a host of 100,000 pages."""
+    learner = Learner(HOST)
+    pages = [(f"node/{n}/edit?p{n % 10}={n}", WALL) for n in range(3000)]
+    learner.observe(Page(f"http://{HOST}/{path}", content) for path, content in [LOG_IN, *pages])
+    snapshot = Snapshot(learner.evidence)
+    looked_at: list[int] = []
+    parts = Paths.parts
+
+    def counted(paths: Paths, number: int) -> list[str]:
+        looked_at.append(number)
+        return parts(paths, number)
+
+    monkeypatch.setattr(Paths, "parts", counted)
+    list(walls.walls(snapshot))
+    assert len(looked_at) < 6 * len(pages)
+
+
+def test_a_form_that_has_a_rule_keeps_it_however_others_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is kept out nothing comes: by size, the rules of many forms came and went from lesson to lesson."""
+    monkeypatch.setattr(walls, "FORMS", 1)
+    learner = Learner(HOST)
+
+    def observe(name: str, numbers: range) -> None:
+        learner.observe(Page(f"http://{HOST}/node/{n}/edit?{name}={n}", WALL) for n in numbers)
+
+    learner.observe([Page(f"http://{HOST}/{LOG_IN[0]}", WALL)])
+    observe("first", range(300))
+    observe("second", range(250))
+    before = learner.learn(1)
+    observe("second", range(250, 500))
+    learner.learn(2)
+    assert before is not None
+    assert [rule.id for rule in learner.rules] == [rule.id for rule in before.rules]

@@ -60,7 +60,7 @@ def path_families(snapshot: Snapshot) -> Iterator[Proposal]:
     query = snapshot.key - snapshot.evidence.paths.table()[snapshot.path]
     yield from _of_any_path(snapshot, query, counts >= TOGETHER)
     large = [np.flatnonzero(snapshot.content == content) for content in np.flatnonzero(counts >= FAMILY).tolist()]
-    for place, members in of_places(snapshot, query, large):
+    for place, members in of_places(snapshot, query, large, snapshot.paths_present()):
         yield from family(snapshot, members, one_page(snapshot, members), list(place[0]))
 
 
@@ -114,21 +114,27 @@ def by_folder(snapshot: Snapshot, folders: list[Rows]) -> tuple[Rows, Outcome | 
     return np.concatenate([members for members, _ in clean]), Outcome(rows, good, group, content, agreed, 0)
 
 
-def of_places(snapshot: Snapshot, query: Hashes, large: list[Rows]) -> Iterator[tuple[Place, Rows]]:
+def of_places(snapshot: Snapshot, query: Hashes, large: list[Rows], among: Rows) -> Iterator[tuple[Place, Rows]]:
     """Yield the places that most pages propose, with all pages of one query that stand there.
 
-    ``large``: the pages of each content that proposes any; ``query``: a number for what queries have to have in common.
+    ``large``: the pages of each content that proposes any; ``query``: a number for what queries have to have in common;
+    ``among``: the paths that are looked at.
     """
     for proposed, paths_of in (
         (_of_one_component(snapshot, query, large), _by_place),
         (_of_several(snapshot, query, large), _by_form),
     ):
         best = sorted(proposed, key=lambda key: (-proposed[key], key))[:CANDIDATES]
-        paths = paths_of(snapshot, [place for place, _ in best]) if best else {}
+        paths = paths_of(snapshot, [place for place, _ in best], among) if best else {}
         for place, one in best:
             members = np.flatnonzero(np.isin(snapshot.path, paths.get(place, [])) & (query == np.uint64(one)))
             if len(members) >= FAMILY:
                 yield place, members
+
+
+def stands_at(place: Place, parts: list[str]) -> bool:
+    """Whether a path is one of a place."""
+    return len(parts) == place[1].count("/") + 1 and _without(parts, place[0]) == place
 
 
 def _of_one_component(snapshot: Snapshot, query: Hashes, large: list[Rows]) -> Counter[tuple[Place, int]]:
@@ -156,11 +162,11 @@ def _places(parts: list[str]) -> Iterator[Place]:
             yield (at,), "/".join([*parts[:at], ANY, *parts[at + 1 :]])
 
 
-def _by_place(snapshot: Snapshot, wanted: list[Place]) -> dict[Place, list[int]]:
-    """Return the paths that there are of each of these places of one component."""
+def _by_place(snapshot: Snapshot, wanted: list[Place], among: Rows) -> dict[Place, list[int]]:
+    """Return of these paths those of each of these places of one component."""
     asked = set(wanted)
     found: dict[Place, list[int]] = defaultdict(list)
-    for path in snapshot.paths_present().tolist():
+    for path in among.tolist():
         for place in _places(snapshot.evidence.paths.parts(path)):
             if place in asked:
                 found[place].append(path)
@@ -183,12 +189,12 @@ def _of_several(snapshot: Snapshot, query: Hashes, large: list[Rows]) -> Counter
     return proposed
 
 
-def _by_form(snapshot: Snapshot, wanted: list[Place]) -> dict[Place, list[int]]:
-    """Return the paths that there are of each of these places, of the first `FORMS_OF_PATHS` forms."""
+def _by_form(snapshot: Snapshot, wanted: list[Place], among: Rows) -> dict[Place, list[int]]:
+    """Return of these paths those of each of these places, of the first `FORMS_OF_PATHS` forms."""
     forms = list(dict.fromkeys((path.count("/") + 1, free) for free, path in wanted))[:FORMS_OF_PATHS]
     asked = set(wanted)
     found: dict[Place, list[int]] = defaultdict(list)
-    for path in snapshot.paths_present().tolist():
+    for path in among.tolist():
         parts = snapshot.evidence.paths.parts(path)
         for free in [free for depth, free in forms if depth == len(parts) and all(parts[:-1])]:
             place = _without(parts, free)

@@ -4,12 +4,13 @@ What `paths` is to queries that are the same value by value, this is to those of
 as they say where to go on or which item is meant. As two things may have any value at once, more is asked of it:
 
 - what the pages show is a wall: other pages show it, too, as the log-in page itself does. A text that says that there
-  is nothing, of this kind of pages alone, is none;
+  is nothing, of this kind of pages alone, with such parameters or without, is none;
 - none of them shows anything else;
 - twice as many paths were tried as make a family. Where there are fewer, each of them that was tried (`TOGETHER` times)
   is of it, if the pages are as many, and others are not: they may hold other things.
 
-Cost: that of `paths` for each of `FORMS` sets of parameter names under which common pages stand with ever new values.
+Cost: that of `paths` for each of `FORMS` sets of parameter names under which common pages stand with ever new values,
+among the paths with such names.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.urls import in_query
 
-from clusterd.learning.evidence.arrays import Hashes, Rows, by_number, distinct
-from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.arrays import Hashes, Rows, as_array, by_number, distinct
+from clusterd.learning.evidence.shapes import ColumnKey, without
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE
 from clusterd.learning.families.one_page import new_valued, one_page
-from clusterd.learning.families.paths import by_folder, family, of_places
+from clusterd.learning.families.paths import Place, by_folder, family, of_places, stands_at
 from clusterd.learning.trials.contexts import Proposal
 
 #: Fewest pages of a wall: where 1.5 % differ, so many clean ones in a row are luck in 4 % of orders, those of a family
 #: in 20 %.
 WALL: Final = 2 * ALONE + 1
-#: Most forms that are looked for among all paths, the largest first.
-FORMS: Final = 16
+#: Most forms that are looked for, those first that first had enough pages: by size, one that a rule keeps out would be
+#: overtaken by others, lose its rule, and grow again.
+FORMS: Final = 64
 #: The number of a shape, and its parameters that take ever new values.
 Form = tuple[int, tuple[ColumnKey, ...]]
 #: Stands for the path among the parameters (none has the number).
@@ -49,8 +51,13 @@ def walls(snapshot: Snapshot) -> Iterator[Proposal]:
             dropped = _dropped(snapshot, alike) if len(alike) >= WALL else ()
             if dropped:
                 forms[int(snapshot.shape[alike[0]]), dropped].append(alike)
-    for form in sorted(forms, key=lambda form: (-sum(map(len, forms[form])), form))[:FORMS]:
+    for form in sorted(forms, key=lambda form: _enough_since(forms[form]))[:FORMS]:
         yield from _of_form(snapshot, form, forms[form])
+
+
+def _enough_since(proposing: list[Rows]) -> int:
+    """Return the page with which a form first had enough of one content."""
+    return min(int(rows[WALL - 1]) for rows in proposing)
 
 
 def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
@@ -64,9 +71,10 @@ def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
 
 def _of_form(snapshot: Snapshot, form: Form, proposing: list[Rows]) -> Iterator[Proposal]:
     shape, dropped = form
-    for place, found in of_places(snapshot, _without(snapshot, shape, dropped), proposing):
+    among = distinct(snapshot.path[snapshot.shape == shape])
+    for place, found in of_places(snapshot, _without(snapshot, shape, dropped), proposing, among):
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile
-        if not _is_wall(snapshot, members):
+        if len(members) < WALL or not _is_wall(snapshot, members, place, dropped):
             continue
         if len(distinct(snapshot.path[members])) >= WALL:
             yield from family(snapshot, members, one_page(snapshot, members), list(place[0]), dropped)
@@ -76,10 +84,22 @@ def _of_form(snapshot: Snapshot, form: Form, proposing: list[Rows]) -> Iterator[
                 yield from family(snapshot, members, outcome, [], dropped)
 
 
-def _is_wall(snapshot: Snapshot, members: Rows) -> bool:
-    """Whether all of these pages show one content, and other pages show it, too."""
+def _is_wall(snapshot: Snapshot, members: Rows, place: Place, dropped: tuple[ColumnKey, ...]) -> bool:
+    """Whether all of these pages show one content, and others show it, too, that are not the same less what is dropped.
+
+    As they were fetched: these may be a family by now.
+    """
     shown = distinct(snapshot.content[members])
-    return len(shown) == 1 and int(np.count_nonzero(snapshot.content == shown[0])) > len(members)
+    if len(shown) != 1:
+        return False
+    evidence = snapshot.evidence
+    others = np.flatnonzero((snapshot.content == shown[0]) & ~snapshot.flags(members))
+    bare = evidence.shapes.number(without(snapshot.shape_of(members[0]), dropped))
+    is_bare = as_array(evidence.shape_numbers)[others] == bare
+    if not is_bare.all():
+        return True
+    paths = distinct(as_array(evidence.path_numbers)[others])
+    return any(not stands_at(place, evidence.paths.parts(path)) for path in paths.tolist())
 
 
 def _without(snapshot: Snapshot, shape: int, dropped: tuple[ColumnKey, ...]) -> Hashes:

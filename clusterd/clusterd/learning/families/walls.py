@@ -72,7 +72,7 @@ def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
 def _of_form(snapshot: Snapshot, form: Form, proposing: list[Rows]) -> Iterator[Proposal]:
     shape, dropped = form
     among = distinct(snapshot.path[snapshot.shape == shape])
-    for place, found in of_places(snapshot, _without(snapshot, shape, dropped), proposing, among):
+    for place, found in of_places(snapshot, _less(snapshot, shape, dropped), proposing, among):
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile
         if len(members) < WALL or not _is_wall(snapshot, members, place, dropped):
             continue
@@ -102,7 +102,7 @@ def _is_wall(snapshot: Snapshot, members: Rows, place: Place, dropped: tuple[Col
     return any(not stands_at(place, evidence.paths.parts(path)) for path in paths.tolist())
 
 
-def _without(snapshot: Snapshot, shape: int, dropped: tuple[ColumnKey, ...]) -> Hashes:
+def _less(snapshot: Snapshot, shape: int, dropped: tuple[ColumnKey, ...]) -> Hashes:
     """Return a number for each page's query, less the values of parameters where it has this shape."""
     query: Hashes = snapshot.key - snapshot.evidence.paths.table()[snapshot.path]
     for key in dropped:

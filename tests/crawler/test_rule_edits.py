@@ -65,6 +65,7 @@ def test_where_a_condition_holds(condition: Condition, holds: str, fails: str) -
     ("edit", "given", "expected"),
     [
         (Edit(Key(name=";v", occurrence=2), "delete"), "/a;v=1/b;v=2", "/a;v=1/b"),
+        (Edit(Key(), "sort"), "/a;d=1;c=2/b;b;a=3;b=0", "/a;c=2;d=1/b;a=3;b;b=0"),
         (Edit(Key(start=5), "delete"), "/a/b", "/a/b"),
         (Edit(Key(end=3), "delete"), "/a/b", "/a/b"),
         (Edit(Key(end=1), "upper"), "/`az{1", "/%60AZ%7B1"),

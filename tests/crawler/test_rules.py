@@ -243,12 +243,6 @@ def test_text_is_one_line_for_people() -> None:
         ([], [Edit(Key(name=";v"), "delete")], "http://example.com/a/.;v=1/b", "http://example.com/a/b"),
         ([], [Edit(Key(), "keep", names=("t",))], "http://example.com/v?t=1&a=2&b", "http://example.com/v?t=1"),
         ([], [Edit(Key(), "sort")], "http://example.com/?b=1&a=2&b=0", "http://example.com/?a=2&b=1&b=0"),
-        (
-            [],
-            [Edit(Key(), "sort")],
-            "http://example.com/a;d=1;c=2/b;b;a=3;b=0",
-            "http://example.com/a;c=2;d=1/b;a=3;b;b=0",
-        ),
         ([], [Edit(Key(), "lower")], "http://example.com/A/B?C=D", "http://example.com/a/b?C=D"),
         ([], [Edit(SID, "set", "*")], "http://example.com/?sid=9&a=1", "http://example.com/?sid=*&a=1"),
         (

@@ -56,12 +56,17 @@ def path_families(snapshot: Snapshot) -> Iterator[Proposal]:
     counts = np.bincount(snapshot.content)
     if not (counts >= TOGETHER).any():
         return
-    # One number for one query, whatever edits of paths are accepted meanwhile.
-    query = snapshot.key - snapshot.evidence.paths.table()[snapshot.path]
+    query = queries(snapshot)
     yield from _of_any_path(snapshot, query, counts >= TOGETHER)
     large = [np.flatnonzero(snapshot.content == content) for content in np.flatnonzero(counts >= FAMILY).tolist()]
     for place, members in of_places(snapshot, query, large, snapshot.paths_present()):
         yield from family(snapshot, members, one_page(snapshot, members), list(place[0]))
+
+
+def queries(snapshot: Snapshot) -> Hashes:
+    """Return a number for each page's query: the same for one query, whatever edits of paths are accepted meanwhile."""
+    query: Hashes = snapshot.key - snapshot.evidence.paths.table()[snapshot.path]
+    return query
 
 
 def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags) -> Iterator[Proposal]:

@@ -27,7 +27,7 @@ from clusterd.learning.evidence.shapes import ColumnKey, without
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE
 from clusterd.learning.families.one_page import new_valued, one_page
-from clusterd.learning.families.paths import Place, by_folder, family, of_places, stands_at
+from clusterd.learning.families.paths import Place, by_folder, family, of_places, queries, stands_at
 from clusterd.learning.trials.contexts import Proposal
 
 #: Fewest pages of a wall: where 1.5 % differ, so many clean ones in a row are luck in 4 % of orders, those of a family
@@ -51,8 +51,9 @@ def walls(snapshot: Snapshot) -> Iterator[Proposal]:
             dropped = _dropped(snapshot, alike) if len(alike) >= WALL else ()
             if dropped:
                 forms[int(snapshot.shape[alike[0]]), dropped].append(alike)
+    query = queries(snapshot) if forms else np.zeros(0, np.uint64)
     for form in sorted(forms, key=lambda form: _enough_since(forms[form]))[:FORMS]:
-        yield from _of_form(snapshot, form, forms[form])
+        yield from _of_form(snapshot, query, form, forms[form])
 
 
 def _enough_since(proposing: list[Rows]) -> int:
@@ -69,10 +70,10 @@ def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
     return tuple(key for key in new_valued({**values, PATH: snapshot.path[rows]}) if key != PATH)
 
 
-def _of_form(snapshot: Snapshot, form: Form, proposing: list[Rows]) -> Iterator[Proposal]:
+def _of_form(snapshot: Snapshot, query: Hashes, form: Form, proposing: list[Rows]) -> Iterator[Proposal]:
     shape, dropped = form
     among = distinct(snapshot.path[snapshot.shape == shape])
-    for place, found in of_places(snapshot, _less(snapshot, shape, dropped), proposing, among):
+    for place, found in of_places(snapshot, _less(snapshot, query, shape, dropped), proposing, among):
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile
         if len(members) < WALL or not _is_wall(snapshot, members, place, dropped):
             continue
@@ -102,9 +103,9 @@ def _is_wall(snapshot: Snapshot, members: Rows, place: Place, dropped: tuple[Col
     return any(not stands_at(place, evidence.paths.parts(path)) for path in paths.tolist())
 
 
-def _less(snapshot: Snapshot, shape: int, dropped: tuple[ColumnKey, ...]) -> Hashes:
-    """Return a number for each page's query, less the values of parameters where it has this shape."""
-    query: Hashes = snapshot.key - snapshot.evidence.paths.table()[snapshot.path]
+def _less(snapshot: Snapshot, query: Hashes, shape: int, dropped: tuple[ColumnKey, ...]) -> Hashes:
+    """Return the numbers of the pages' queries, less the values of parameters where they have this shape."""
+    query = query.copy()
     for key in dropped:
         column = snapshot.columns[key]
         chosen = column.alive & (snapshot.shape[column.rows] == shape)

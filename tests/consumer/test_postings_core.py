@@ -90,6 +90,17 @@ def test_compiled_and_numpy_agree(
 
 
 @pytest.mark.core
+def test_values_of_damaged_bytes_are_the_same_without_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a code that no value has: one that stands for a number of thousands of bits."""
+    bits = mantissa(TEXT)
+    packed, _ = posted.prepare(sketch(document(1, 300), TEXT), TEXT, DEFAULT)
+    damaged = packed[:4] + b"\xf1\xff\xff\x07" + packed[8:]
+    compiled = [stored.values_of(one, bits) for one in (packed, damaged)]
+    monkeypatch.setattr(stored, "CORE", None)
+    assert [stored.values_of(one, bits) for one in (packed, damaged)] == compiled
+
+
+@pytest.mark.core
 def test_what_millions_of_values_share_by_chance_is_counted_in_full() -> None:
     """As of two documents of four million shingles each at 20 bits: 64 bits do not hold what that comes from."""
     assert CORE is not None

@@ -599,7 +599,8 @@ static PyObject *values(PyObject *self, PyObject *args) {
         uint32_t code = d.codes[i], shift = code >> bits;
         if (shift) shift--;
         if (code != d.codes[first]) first = i;
-        uint64_t value = ((uint64_t)(code - (shift << bits)) << shift) + (i - first);
+        uint64_t above = shift < 64 ? (uint64_t)(code - (shift << bits)) << shift : 0; /* damaged bytes may say more */
+        uint64_t value = above + (i - first);
         memcpy(at, &value, sizeof value);
     }
     PyMem_Free(d.codes);

@@ -9,7 +9,7 @@ ifeq ($(shell mkdir -p $(HOME_CACHE) 2>/dev/null && test -w $(HOME_CACHE) && ech
 export UV_CACHE_DIR ?= $(CURDIR)/.tools/cache
 endif
 
-.PHONY: setup demo test lint bench live-sites lock clean
+.PHONY: setup demo test lint fuzz bench live-sites lock clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.stamp  ## the environment: pinned dependencies, the packages in place, the compiled core
@@ -30,6 +30,9 @@ lint: setup  ## format, style, types, one-way imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+fuzz: setup  ## the compiled cores under GCC's sanitizers, with random and damaged input
+	$(BIN)/python -m tests.fuzz_cores
+
 bench: setup  ## the peers and clusterd in the same run: .bench/results.json
 	$(BIN)/python -m benchmarks
 
@@ -41,4 +44,4 @@ lock: $(VENV)/.stamp  ## pin every dependency again, at its newest, for the olde
 	.tools/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --all-extras --group dev --group bench pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf $(VENV) .tools .demo .bench .kafka
+	rm -rf $(VENV) .tools .demo .bench .kafka .fuzz

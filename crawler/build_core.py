@@ -45,6 +45,7 @@ def _compile(source: Path, folder: Path) -> Path | None:
         "-Wextra",
         f"-I{include}",
     ]
+    flags += os.environ.get("CFLAGS", "").split()
     command = [*compiler, *flags, str(source), "-o", str(target), "-lm"]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True)

@@ -307,13 +307,12 @@ class Nearest:
         template: float,
     ) -> Match:
         page = self.pages[owner]
-        text = both / union if union else 0.0
         is_namesake = self._names[owner] == page_name(query.url)
         address = address_bonus(page.url, query.url) if is_namesake else 0.0
         doubt = beyond_chance(chance, 1, DEVIATIONS_OF_NAMESAKES) if address else beyond_chance(chance, fitting)
         by_chance = common * chance / (both + chance) if both else common  # in values, as chance is in weights
         stray = page.sketch.text != query.sketch.text and is_chance(common, by_chance, fitting)
-        return Match(page, text, both, address, doubt + template, stray, both / sought if sought else 0.0)
+        return Match(page, both / union, both, address, doubt + template, stray, both / sought if sought else 0.0)
 
 
 def _below(numbers: Weights) -> Weights:
@@ -341,7 +340,7 @@ def last(sketch: StreamSketch, own: Values, profile: Profile) -> int:
 
     ``own``: its values.
     """
-    if profile.kind != "min" or not len(own) or sketch.complete:
+    if profile.kind != "min" or sketch.complete:
         return EVERYTHING
     return int(own[-1])
 

@@ -39,12 +39,18 @@ def chance(weights: dict[int, float], theirs: Sequence[int], upto: int, cells: i
     return found
 
 
-def weighed(pages: Sequence[Page], cells: int) -> dict[int, float]:
-    """What each value of a set counts, by the pages of different texts that carry it beyond chance."""
-    different = {page.sketch.text: kept(page) for page in pages}.values()
-    carried = Counter(chain(*different))
-    octaves = Counter(value.bit_length() for value in chain(*different))
-    return {value: 1 / max(1.0, n - octaves[value.bit_length()] / cells) for value, n in carried.items()}
+def weighed(pages: Sequence[Page], profile: Profile) -> dict[int, float]:
+    """What each value of a set counts, by the texts that carry it beyond chance, of those that are seen so far."""
+    cells = 1 << mantissa(profile)
+    different = list({page.sketch.text: page for page in pages}.values())
+    carried = Counter(chain(*map(kept, different)))
+    octaves = Counter(value.bit_length() for page in different for value in kept(page))
+    others, weight = len(different) - 1, {}
+    for value, count in carried.items():
+        seen = sum(end(page, profile) >= value for page in different) - 1
+        beside = max(0.0, count - octaves[value.bit_length()] / cells - 1)
+        weight[value] = 1 / (1 + (beside / seen * others if seen else beside * others))
+    return weight
 
 
 def compared(pages: Sequence[Page], query: Page, weight: dict[int, float], profile: Profile) -> list[Match]:
@@ -109,7 +115,7 @@ def test_the_nearest_are_those_of_the_formula(profile: Profile, restored: bool) 
         pages = [site.page(f"http://a/new/{n % 7}/{n}") for n in range(12)]
         pages += [Page(f"http://a/copy/{n}", pages[n % 3].sketch) for n in range(4)]
         random.Random(seed).shuffle(pages)
-        sweep, weight = Nearest(pages, profile), weighed(pages, 1 << mantissa(profile))
+        sweep, weight = Nearest(pages, profile), weighed(pages, profile)
         for query in [*(site.page(f"http://a/old/{n}/{n}") for n in range(4)), Page("http://a/0", pages[0].sketch)]:
             found = sweep.matches(query, limit=len(pages))
             expected = compared(pages, query, weight, profile)

@@ -121,6 +121,7 @@ def test_the_nearest_are_those_of_the_formula(profile: Profile, restored: bool) 
             expected = compared(pages, query, weight, profile)
             assert [one.page.url for one in found] == [one.page.url for one in expected]
             for one, other in zip(found, expected, strict=True):
+                assert one.stray == other.stray
                 figures = (one.text, one.shared, one.address, one.doubt, one.held)
                 assert figures == pytest.approx(
                     (other.text, other.shared, other.address, other.doubt, other.held), 1e-4
@@ -137,3 +138,12 @@ def test_of_many_copies_the_first_by_their_urls_are_taken() -> None:
     asked = np.array([place for place, n in enumerate(numbers) if n > 5])
     found = sweep.matches(Page("http://a/gone", sketch), among=asked)
     assert [match.page.url for match in found] == ["http://a/copy/6", "http://a/copy/7"]
+
+
+def test_a_namesake_that_is_not_asked_is_no_match() -> None:
+    site = Site(0, TEXT, restored=False)
+    query = site.page("http://a/old/name")
+    pages = [site.page("http://a/new/name"), Page("http://a/new/other", query.sketch)]
+    sweep = Nearest(pages, TEXT)
+    assert {match.page.url for match in sweep.matches(query)} == {page.url for page in pages}
+    assert [match.page for match in sweep.matches(query, among=np.array([1]))] == [pages[1]]

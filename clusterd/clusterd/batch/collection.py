@@ -7,6 +7,7 @@ stored once, where fewer than `REMEMBERED` others lie between.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
@@ -25,6 +26,8 @@ from clusterd.batch.numbers import Column, Records, chunks
 from clusterd.batch.phases import Keys, lists
 from clusterd.batch.sorting import Sorter
 from clusterd.clusters.identity import sketch_key, text_key
+
+log = logging.getLogger(__name__)
 
 #: Sketches of which it is known where they are stored; some 150 bytes each.
 REMEMBERED: Final = 1 << 16
@@ -90,6 +93,10 @@ class Collection:
                 self._sketches.append(*sketch)
                 self._urls.append(self._written.add(url), len(url))
             self._versions.close()
+            if earlier := self._taken - len(self):
+                log.warning(
+                    "%d of %d pages have the URL (or id) of a later one, which alone counts", earlier, self._taken
+                )
             self.texts, self.contents = self._firsts(texts), self._firsts(contents)
 
     def _firsts(self, named: Entries) -> memoryview:

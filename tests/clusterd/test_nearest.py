@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, count
 
 import numpy as np
 import pytest
 from clusterd.queries.addresses import address_bonus
 from clusterd.queries.nearest import COPIES, Nearest, values
-from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, SAME, Match, Page, beyond_chance, is_chance
+from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, SAME, STRAY, Match, Page, beyond_chance, is_chance
 from clusterd_consumer.postings.keys import prepare
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_consumer.postings.stored import Restored
@@ -46,9 +47,9 @@ def weighed(pages: Sequence[Page], profile: Profile) -> dict[int, float]:
     carried = Counter(chain(*map(kept, different)))
     octaves = Counter(value.bit_length() for page in different for value in kept(page))
     others, weight = len(different) - 1, {}
-    for value, count in carried.items():
+    for value, texts in carried.items():
         seen = sum(end(page, profile) >= value for page in different) - 1
-        beside = max(0.0, count - octaves[value.bit_length()] / cells - 1)
+        beside = max(0.0, texts - octaves[value.bit_length()] / cells - 1)
         weight[value] = 1 / (1 + (beside / seen * others if seen else beside * others))
     return weight
 
@@ -110,7 +111,7 @@ class Site:
 @pytest.mark.parametrize("profile", [TEXT, COMPACT, SHORT])
 @pytest.mark.parametrize("restored", [False, True])
 def test_the_nearest_are_those_of_the_formula(profile: Profile, restored: bool) -> None:
-    for seed in range(10):
+    for seed in range(5):
         site = Site(seed, profile, restored)
         pages = [site.page(f"http://a/new/{n % 7}/{n}") for n in range(12)]
         pages += [Page(f"http://a/copy/{n}", pages[n % 3].sketch) for n in range(4)]
@@ -147,3 +148,18 @@ def test_a_namesake_that_is_not_asked_is_no_match() -> None:
     sweep = Nearest(pages, TEXT)
     assert {match.page.url for match in sweep.matches(query)} == {page.url for page in pages}
     assert [match.page for match in sweep.matches(query, among=np.array([1]))] == [pages[1]]
+
+
+@pytest.mark.parametrize("expected", [0.001, 0.3, 1.0, 5.0, 40.0])
+@pytest.mark.parametrize("pages", [1, 100, 10_000])
+def test_what_is_no_chance_is_so_by_poisson_s_distribution(pages: int, expected: float) -> None:
+    """Chernoff's bound is not far off it."""
+
+    def chances(shared: int) -> float:
+        several = range(shared, shared + 300)
+        return pages * sum(math.exp(n * math.log(expected) - expected - math.lgamma(n + 1)) for n in several)
+
+    first = next(shared for shared in count() if not is_chance(shared, expected, pages))
+    assert chances(first) <= STRAY < 15 * chances(first - 1)
+    assert is_chance(0, 0, pages)
+    assert not is_chance(1, 0, pages)

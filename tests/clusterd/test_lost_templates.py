@@ -27,6 +27,15 @@ def test_the_long_template_of_a_small_site_is_no_match(site: Site, count: int, f
     assert len(found) == count + 1
 
 
+def test_of_two_short_pages_the_template_is_no_match(site: Site) -> None:
+    """It is more than a fifth of what both pages say, and less than half."""
+    for sweep in ("1", "2"):
+        for n in range(2):
+            text = f"{words('template', 100)} {words(f'{n} {sweep}', 60)}"
+            site.add(f"https://a.example/{sweep}{n}", text, sweep, at=int(sweep) * DAY)
+    assert [one.match for one in site.lost().values()] == [None, None]
+
+
 @pytest.mark.parametrize("short", [2, 3])
 def test_the_template_of_a_small_site_is_no_match_where_a_long_page_shows_little_of_it(site: Site, short: int) -> None:
     """Of 20,000 words one value in 64 is kept: by such pages, one or forty, most of the template was none."""

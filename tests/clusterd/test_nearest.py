@@ -10,13 +10,25 @@ from itertools import chain, count
 
 import numpy as np
 import pytest
-from clusterd.queries.addresses import address_bonus
+from clusterd.queries.addresses import SAME_NAME, address_bonus
 from clusterd.queries.nearest import COPIES, Nearest, values
-from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, SAME, STRAY, Match, Page, beyond_chance, is_chance
+from clusterd.queries.nearness import (
+    DEVIATIONS_OF_NAMESAKES,
+    NEAR,
+    PLAIN,
+    SAME,
+    STRAY,
+    TAKEN_IN,
+    WHOLE,
+    Match,
+    Page,
+    beyond_chance,
+    is_chance,
+)
 from clusterd_consumer.postings.keys import prepare
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_consumer.postings.stored import Restored
-from clusterd_crawler.sketch import COMPACT, SHORT, TEXT, Profile, StreamSketch, sample
+from clusterd_crawler.sketch import COMPACT, EMPTY, SHORT, TEXT, Profile, StreamSketch, sample
 
 
 def kept(page: Page) -> list[int]:
@@ -69,12 +81,13 @@ def compared(pages: Sequence[Page], query: Page, weight: dict[int, float], profi
         union = sum(asked.values()) + sum(theirs.values()) - both
         address = address_bonus(page.url, query.url)
         doubt = beyond_chance(by_chance, *((1, DEVIATIONS_OF_NAMESAKES) if address else (len(pages),)))
-        if len(common) < SAME * len(asked.keys() | theirs.keys()):
-            doubt += sum(1 - one for one in asked.values()) / others
+        alike = len(common) >= SAME * len(asked.keys() | theirs.keys())
+        template = 0.0 if alike else sum(1 - one for one in asked.values()) / others
         counted = len(common) * by_chance / (both + by_chance) if both else len(common)
-        stray = page.sketch.text != query.sketch.text and is_chance(len(common), counted, len(pages))
+        stray = both - template < NEAR * union or is_chance(len(common), counted, len(pages))
+        stray = stray and page.sketch.text != query.sketch.text
         held = both / sum(asked.values()) if asked else 0.0
-        found.append(Match(page, both / union, both, address, doubt, stray, held))
+        found.append(Match(page, both / union, both, address, doubt + template, stray, held))
     near = [match for match in found if match.near]
     return sorted(near, key=lambda one: (-one.score, one.page.sketch.text != query.sketch.text, one.page.url))
 
@@ -163,3 +176,27 @@ def test_what_is_no_chance_is_so_by_poisson_s_distribution(pages: int, expected:
     assert chances(first) <= STRAY < 15 * chances(first - 1)
     assert is_chance(0, 0, pages)
     assert not is_chance(1, 0, pages)
+
+
+@pytest.mark.parametrize(
+    ("text", "shared", "address", "doubt", "stray", "held", "near", "score"),
+    [
+        # By their texts: what is certain of what they share, and which share that is of both.
+        *((NEAR, 4.0, 0.0, 1.0, True, 0.5, True, NEAR), (NEAR, 4.0, 0.0, 1.1, True, 0.5, False, NEAR)),
+        *((0.04, 4.0, 0.0, 1.0, True, 0.5, False, 0.04), (0.01, 7.0, 0.0, 1.0, True, 0.5, True, 0.01)),
+        *((0.01, 7.0, 0.0, 1.1, True, 0.5, False, 0.01), (0.009, 7.0, 0.0, 1.0, True, 0.5, False, 0.009)),
+        *((PLAIN, 1.0, 0.0, 2.0, False, 0.5, True, PLAIN), (PLAIN, 1.0, 0.0, 2.0, True, 0.5, False, PLAIN)),
+        (0.21, 1.0, 0.0, 2.0, False, 0.5, False, 0.21),
+        # One holds the other.
+        *((0.002, 4.0, 0.0, 1.0, True, WHOLE, True, TAKEN_IN), (0.002, 4.0, 0.0, 1.1, True, WHOLE, False, 0.002)),
+        (0.6, 4.0, 0.0, 1.0, True, WHOLE, True, 0.6),
+        # By their addresses: one name, and in one place.
+        *((0.002, 0.6, SAME_NAME, 0.5, True, 0.1, True, 0.032), (0.002, 0.6, SAME_NAME, 0.6, True, 0.1, False, 0.032)),
+        *((0.0, 0.5, SAME_NAME, 0.0, True, 0.1, False, 0.03), (0.0, 0.0, 0.05, 9.0, True, 0.0, True, 0.05)),
+    ],
+)
+def test_what_counts_as_near(
+    text: float, shared: float, address: float, doubt: float, stray: bool, held: float, near: bool, score: float
+) -> None:
+    match = Match(Page("http://a/", EMPTY), text, shared, address, doubt, stray, held)
+    assert (match.near, match.score) == (near, pytest.approx(score))

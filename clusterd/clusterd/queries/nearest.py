@@ -39,7 +39,7 @@ from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.sketch import Profile, StreamSketch
 
 from clusterd.queries.addresses import address_bonus, page_name, spots
-from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, SAME, Match, Page, beyond_chance, is_chance
+from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, NEAR, SAME, Match, Page, beyond_chance, is_chance
 
 #: A shingle on more pages than this proposes nothing (paper, section 5.1: common shingles).
 COMMON: Final = 1000
@@ -322,7 +322,8 @@ class Nearest:
         address = address_bonus(page.url, query.url) if is_namesake else 0.0
         doubt = beyond_chance(chance, 1, DEVIATIONS_OF_NAMESAKES) if address else beyond_chance(chance, fitting)
         by_chance = common * chance / (both + chance) if both else common  # in values, as chance is in weights
-        stray = page.sketch.text != query.sketch.text and is_chance(common, by_chance, fitting)
+        little = both - template < NEAR * union or is_chance(common, by_chance, fitting)
+        stray = little and page.sketch.text != query.sketch.text
         return Match(page, both / union, both, address, doubt + template, stray, both / sought if sought else 0.0)
 
 

@@ -46,7 +46,7 @@ class Collection:
         self._run = run
         self._held = HeldBytes()
         self._places: dict[bytes, tuple[int, int]] = {}
-        #: URL, when it was fetched, its text's fingerprint, its number downwards; then what is known of the version.
+        #: URL, when it was fetched, its text's fingerprint; then what is known of the version.
         self._versions = Entries(run)
         self._taken = 0
         # Of each document, by number: its URL, where that lies; its profile, and where its stored sketch lies.
@@ -69,7 +69,7 @@ class Collection:
         """Take versions in any order."""
         for sketch in sketches:
             url, key = sketch.url.encode("utf-8", "surrogatepass"), sketch_key(sketch)
-            order = (url, sketch.fetched_at, sketch.main.text, -self._taken)
+            order = (url, sketch.fetched_at, sketch.main.text)
             stored = self._places.get(key) or self._store(key, sketch)
             self._versions.add((*order, text_key(sketch), key, sketch.profile, *stored), 1 + len(url) // LONG)
             self._taken += 1
@@ -87,7 +87,7 @@ class Collection:
         with Entries(self._run) as texts, Entries(self._run) as contents:
             for _, versions in groupby(self._versions.ascending(), key=itemgetter(0)):
                 (latest,) = deque(versions, 1)
-                url, _, _, _, text, key, *sketch = latest
+                url, _, _, text, key, *sketch = latest
                 texts.add((text, len(self)))
                 contents.add((key, len(self)))
                 self._sketches.append(*sketch)

@@ -29,7 +29,7 @@ from clusterd_crawler.errors import SettingError, WrongInput
 from clusterd_crawler.rule_language.json_form import rule_to_json
 from clusterd_crawler.settings import DAEMON_ONLY, Settings
 
-from tests.clusterd.command_line import clusterd
+from tests.clusterd.command_line import clusterd, write
 from tests.clusterd.made_up_rules import sid_rule
 
 
@@ -261,6 +261,18 @@ def test_a_file_that_is_cut_short_is_said_behind_any_number_of_broken_rows(tmp_p
     assert (len(named), more) == (20, "rejected: more, counted only")
     assert cut.endswith("the file is cut short: it ends inside a compressed frame")
     assert last.startswith("clusterd: cut.jsonl.gz: has no document")
+
+
+def test_rows_that_bear_the_id_of_another_file_s_are_told_of_where_the_last_alone_counts(tmp_path: Path) -> None:
+    """Shards that count their rows anew: each replaced the one before it, and that no page has a copy was all said."""
+    for shard in ("a", "b"):
+        write(
+            tmp_path / f"{shard}.jsonl", *({"id": n, "text": f"the words of {shard if n else 'both'}"} for n in (0, 1))
+        )
+    done = clusterd("--json", "batch", "cluster", "a.jsonl", "b.jsonl", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "2 of 4 pages have the URL (or id) of a later one, which alone counts" in done.stderr
+    assert not clusterd("--json", "batch", "cluster", "a.jsonl", folder=tmp_path).stderr
 
 
 def test_a_full_disk_is_said(tmp_path: Path) -> None:

@@ -289,6 +289,11 @@ class TestLostAskedForWrongly:
         assert [next(found).url, next(found).url] == ["https://a.example/gone", "https://b.example/gone"]
         with pytest.raises(NotFound, match=r"a\.example has seen https://a\.example/never"):
             next(found)
+        asked = ["https://c.example/never", "https://a.example/gone"]
+        found = queries.find_lost(two.index, TEXT, asked, from_sweep="1", to_sweep="2")
+        assert next(found).url == "https://a.example/gone"
+        with pytest.raises(NotFound, match=r"c\.example has seen https://c\.example/never"):
+            next(found)
 
     def test_what_is_no_url(self, two: Site) -> None:
         with pytest.raises(NotFound, match="any host has seen nonsense"):

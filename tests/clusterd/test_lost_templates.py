@@ -27,6 +27,29 @@ def test_the_long_template_of_a_small_site_is_no_match(site: Site, count: int, f
     assert len(found) == count + 1
 
 
+def test_of_two_short_pages_the_template_is_no_match(site: Site) -> None:
+    """It is more than a fifth of what both pages say, and less than half."""
+    for sweep in ("1", "2"):
+        for n in range(2):
+            text = f"{words('template', 100)} {words(f'{n} {sweep}', 60)}"
+            site.add(f"https://a.example/{sweep}{n}", text, sweep, at=int(sweep) * DAY)
+    assert [one.match for one in site.lost().values()] == [None, None]
+
+
+@pytest.mark.parametrize("short", [2, 3])
+def test_the_template_of_a_small_site_is_no_match_where_a_long_page_shows_little_of_it(site: Site, short: int) -> None:
+    """Of 20,000 words one value in 64 is kept: by such pages, one or forty, most of the template was none."""
+    for sweep in ("1", "2"):
+        at = int(sweep) * DAY
+        site.add("https://a.example/long", f"{words('template', 200)} {words('long', 20_000)}", sweep, at=at)
+        for n in range(short):
+            rest = words(f"kept {n}", 60) if n == 0 else ""
+            text = f"{words('template', 200)} {rest} {words(f'{n} {sweep}', 250)}"
+            site.add(f"https://a.example/{sweep}{n}", text, sweep, at=at)
+    found = {url[-1]: one.match for url, one in site.lost().items()}
+    assert found == {"0": "https://a.example/20", **{f"{n}": None for n in range(1, short)}}
+
+
 def test_the_versions_of_a_page_that_make_up_a_site_are_no_template(site: Site) -> None:
     """Each answer has another counter, so that no two texts are equal."""
     for sweep, text in (("1", words("entry")), ("2", edited(words("entry"), 60))):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+import math
 from io import BytesIO
 
 import pytest
@@ -32,6 +34,13 @@ def test_an_empty_text_leaves_a_field_open(content: dict[str, object], shown: st
     assert (page.url, page.status, page.fetched_at, page.id, page.sweep) == ("http://a/1", 200, None, None, "")
     assert page.content_type.startswith("text/plain" if page.body is None else "text/html")
     assert ((page.body or b"").decode() or page.text or "") == shown
+
+
+def test_nan_leaves_a_field_open_as_null_does() -> None:
+    """What pandas has for a gap, `json.dumps` writes so: the row was refused, or its sweep was called nan."""
+    row = {"url": "http://a/1", "text": "x", "metadata": math.nan, **dict.fromkeys(set(OPTIONAL) - {"text"}, math.nan)}
+    (page,) = read_jsonl(BytesIO(json.dumps(row).encode()), "pages")
+    assert page == page_of({"url": "http://a/1", "text": "x"}, "pages:1")
 
 
 def test_base64_may_have_lines() -> None:

@@ -7,6 +7,7 @@ stored once, where fewer than `REMEMBERED` others lie between.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
@@ -26,6 +27,8 @@ from clusterd.batch.phases import Keys, lists
 from clusterd.batch.sorting import Sorter
 from clusterd.clusters.identity import sketch_key, text_key
 
+log = logging.getLogger(__name__)
+
 #: Sketches of which it is known where they are stored; some 150 bytes each.
 REMEMBERED: Final = 1 << 16
 #: Bytes of a URL that a run counts as one entry more.
@@ -43,7 +46,7 @@ class Collection:
         self._run = run
         self._held = HeldBytes()
         self._places: dict[bytes, tuple[int, int]] = {}
-        #: URL, when it was fetched, its text's fingerprint, its number downwards; then what is known of the version.
+        #: URL, when it was fetched, its text's fingerprint; then what is known of the version.
         self._versions = Entries(run)
         self._taken = 0
         # Of each document, by number: its URL, where that lies; its profile, and where its stored sketch lies.
@@ -66,7 +69,7 @@ class Collection:
         """Take versions in any order."""
         for sketch in sketches:
             url, key = sketch.url.encode("utf-8", "surrogatepass"), sketch_key(sketch)
-            order = (url, sketch.fetched_at, sketch.main.text, -self._taken)
+            order = (url, sketch.fetched_at, sketch.main.text)
             stored = self._places.get(key) or self._store(key, sketch)
             self._versions.add((*order, text_key(sketch), key, sketch.profile, *stored), 1 + len(url) // LONG)
             self._taken += 1
@@ -84,12 +87,16 @@ class Collection:
         with Entries(self._run) as texts, Entries(self._run) as contents:
             for _, versions in groupby(self._versions.ascending(), key=itemgetter(0)):
                 (latest,) = deque(versions, 1)
-                url, _, _, _, text, key, *sketch = latest
+                url, _, _, text, key, *sketch = latest
                 texts.add((text, len(self)))
                 contents.add((key, len(self)))
                 self._sketches.append(*sketch)
                 self._urls.append(self._written.add(url), len(url))
             self._versions.close()
+            if earlier := self._taken - len(self):
+                log.warning(
+                    "%d of %d pages have the URL (or id) of a later one, which alone counts", earlier, self._taken
+                )
             self.texts, self.contents = self._firsts(texts), self._firsts(contents)
 
     def _firsts(self, named: Entries) -> memoryview:

@@ -119,7 +119,7 @@ class _Groups:
         """
         sampled = np.unique(np.concatenate([np.empty(0, np.uint64), *map(_values, self.sketches)]))
         group_of = {place: number for (number, _), place in self.unread(range(len(self.members))).items()}
-        for place, sketch in again(sorted(group_of)) if group_of else ():
+        for place, sketch in again(group_of) if group_of else ():
             held = _values(sketch)
             at = np.minimum(np.searchsorted(sampled, held), len(sampled) - 1)
             number = group_of[place]
@@ -194,7 +194,7 @@ def _counted(groups: _Groups, passed: Sequence[int], again: Again) -> Iterator[P
     asked = set(passed)
     held = groups.unread(asked.union(several))
     with ShingleSets() as sets:
-        for place, sketch in again(sorted(held.values())) if held else ():
+        for place, sketch in again(held.values()) if held else ():
             if sketch.text != groups.texts[place]:
                 raise _changed(place, "is another")
             sets.put(place, sketch.values)

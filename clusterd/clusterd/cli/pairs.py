@@ -168,7 +168,7 @@ class Rows:
         self._tell("comparing", None)
 
     def again(self, places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
-        """Sketch the documents at these places, ascending, once more, keeping every shingle."""
+        """Sketch the documents at these places once more, keeping every shingle, in the order of the files."""
         from clusterd.batch import whole_profile
         from clusterd.ingest.revisits import Revisits
 

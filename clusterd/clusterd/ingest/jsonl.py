@@ -58,9 +58,13 @@ def _object(line: bytes | None, where: str) -> dict[str, Any] | Broken:
     if line is None:
         return Broken(where, f"the line is longer than {LONGEST} bytes; JSON lines have one object a line")
     try:
-        row = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
+        row = json.loads(line.removeprefix(b"\xef\xbb\xbf"), parse_constant=_gap)
     except (ValueError, RecursionError) as error:
         return Broken(where, f"not JSON: {error}")
     if not isinstance(row, dict):
         return Broken(where, f"a JSON {_NAMES[type(row)]} where an object with url and html, html_b64 or text stands")
     return row
+
+
+def _gap(constant: str) -> None:
+    """Return what ``NaN`` says: Python writes it for a gap in a column of numbers, and JSON knows no such number."""

@@ -5,7 +5,8 @@ only compared, not ingested, needs no ``url``. Where it has none, that of its ``
 several contents the rawest is taken: ``html_b64`` (bytes as they were sent; in a table ``html`` may be bytes, too),
 then ``html``, then ``text``; an empty one only where no other is there. Other fields are ignored.
 
-A row leaves a field open by `null`, and by an empty text, as in what was made of CSV.
+A row leaves a field open by `null`, and by an empty text, as in what was made of CSV. In what was made of a table with
+gaps `NaN` stands for `null`.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ ranked by a weighted resemblance over the sketches,
 
     score(A, B) = Σ w(x), x in A ∩ B  /  Σ w(x), x in A ∪ B        w(x) = 1 / number of the set's texts that carry x
 
-read up to the lower end of the two sketches, as `clusterd_consumer.resemblance` does. In a set of a dozen pages a long
-template has the weight of many shingles all the same: what a page shares with all of them on the average makes none of
-them near, unless it resembles the query by half, as versions of one page do.
+read up to the lower end of the two sketches, as `clusterd_consumer.resemblance` does. How many carry it is told by
+those whose sketches reach that far: else a long page would make of a template what few pages have. In a set of a dozen
+pages a long template has the weight of many shingles all the same: what a page shares with all of them on the average
+makes none of them near, unless it resembles the query by half, as versions of one page do.
 
 An index stores values cut to `mantissa` bits an octave, so that different values agree by chance: what is expected of
 it is taken off the counts and off what two pages share. That makes short pages match well under the default 10-word
@@ -38,7 +39,7 @@ from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.sketch import Profile, StreamSketch
 
 from clusterd.queries.addresses import address_bonus, page_name, spots
-from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, SAME, Match, Page, beyond_chance, is_chance
+from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, NEAR, SAME, Match, Page, beyond_chance, is_chance
 
 #: A shingle on more pages than this proposes nothing (paper, section 5.1: common shingles).
 COMMON: Final = 1000
@@ -106,9 +107,9 @@ class Nearest:
         #: the template for that.
         different = self._first == np.arange(len(pages))
         self._others = max(1, np.count_nonzero(different) - 1)
-        carried = self._carried(different) - self._chance_of_known(different)
-        self._counts = np.maximum(carried, 1.0).astype(np.float32)
-        self._weight_of = 1 / self._counts
+        carried = np.maximum(self._carried(different) - self._chance_of_known(different), 1.0)
+        self._counts = carried.astype(np.float32)
+        self._weight_of = (1 / self._of_all(carried, different)).astype(np.float32)
         #: The pages of each name; of those of very many pages which of them differ in a part of their paths at most.
         self._namesakes: dict[str, list[int]] = {}
         self._in_place: dict[str, dict[int, list[int]]] = {}
@@ -164,6 +165,16 @@ class Nearest:
         by_chance = self._octaves[:, pages].sum(axis=1, dtype=np.float64) / self._cells
         return np.repeat(by_chance, np.diff(ends, prepend=0))
 
+    def _of_all(self, carried: Weights, pages: npt.NDArray[np.bool_]) -> Weights:
+        """Return on how many of these pages each known value may be, given on how many it is seen.
+
+        A long page's sketch ends before most of a template: whether it has the rest is told by pages that are seen so
+        far, those beside the one that carries it.
+        """
+        ends = np.sort(self._ends[pages])
+        seen = len(ends) - np.searchsorted(ends, self._known)
+        return 1 + (carried - 1) * (len(ends) - 1) / np.maximum(seen - 1, 1)
+
     def matches(
         self,
         query: Page,
@@ -194,7 +205,7 @@ class Nearest:
         at = np.minimum(np.searchsorted(self._known, own), len(self._known) - 1)
         there = self._known[at] == own
         weights = np.ones(len(own))
-        weights[there] /= self._counts[at[there]]
+        weights[there] = self._weight_of[at[there]]
         return Asked(page, own, at, there, weights)
 
     def _candidates(self, query: Asked, among: Owners | None) -> list[int]:
@@ -307,13 +318,13 @@ class Nearest:
         template: float,
     ) -> Match:
         page = self.pages[owner]
-        text = both / union if union else 0.0
         is_namesake = self._names[owner] == page_name(query.url)
         address = address_bonus(page.url, query.url) if is_namesake else 0.0
         doubt = beyond_chance(chance, 1, DEVIATIONS_OF_NAMESAKES) if address else beyond_chance(chance, fitting)
         by_chance = common * chance / (both + chance) if both else common  # in values, as chance is in weights
-        stray = page.sketch.text != query.sketch.text and is_chance(common, by_chance, fitting)
-        return Match(page, text, both, address, doubt + template, stray, both / sought if sought else 0.0)
+        little = both - template < NEAR * union or is_chance(common, by_chance, fitting)
+        stray = little and page.sketch.text != query.sketch.text
+        return Match(page, both / union, both, address, doubt + template, stray, both / sought if sought else 0.0)
 
 
 def _below(numbers: Weights) -> Weights:
@@ -341,7 +352,7 @@ def last(sketch: StreamSketch, own: Values, profile: Profile) -> int:
 
     ``own``: its values.
     """
-    if profile.kind != "min" or not len(own) or sketch.complete:
+    if profile.kind != "min" or sketch.complete:
         return EVERYTHING
     return int(own[-1])
 

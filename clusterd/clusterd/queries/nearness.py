@@ -27,8 +27,8 @@ TAKEN_IN: Final = 0.45
 #: What counts as near at all: this score by text, from `PHRASES` shingles at least, a lower one where `PASSAGES` of
 #: them are shared (long pages of which little is left), any where it is all that is seen of the query (`WHOLE`), from
 #: `PHRASES` shingles: each beyond what chance (`beyond_chance`) and the template of a small set may bring; of fewer
-#: shingles `PLAIN`, unless chance may bring them (`is_chance`); any for a namesake that shares something, and more of
-#: it than chance and template may bring.
+#: shingles `PLAIN`, unless chance (`is_chance`) or the template may bring them; any for a namesake that shares
+#: something, and more of it than chance and template may bring.
 NEAR: Final = 0.05
 PLAIN: Final = 0.22
 PHRASES: Final = 3.0
@@ -63,7 +63,8 @@ class Match:
     text: float
     shared: float
     address: float
-    #: How much of ``shared`` may be chance or template, and whether all of it may be chance.
+    #: How much of ``shared`` may be chance or template, and whether all of it may be chance, or all but too little
+    #: (`NEAR`) be template.
     doubt: float
     stray: bool
     #: The share of the query's weight that is shared: its weighted containment.

@@ -129,7 +129,7 @@ class EmbeddedDaemon:
                 logger.error("The daemon does not start; see %s. Messages go to the spool", self._log)
             return False
         _wait(self._works, WORK_SECONDS, unless=self._is_lost)
-        return True
+        return not self._is_lost()
 
     def drain(self) -> bool:
         """Wait until the daemon has worked off the stream; False where it has not in time, or gets no further.

@@ -18,7 +18,7 @@ from clusterd_crawler.page import sketch_page
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.skipping.known_pages import KnownPages
 
-from tests.crawler.crawling import ONE_BY_ONE, Crawled, Crawling, crawl
+from tests.crawler.crawling import ONE_BY_ONE, Crawled, crawl
 from tests.crawler.site import html
 from tests.flow.serving import serving
 
@@ -125,27 +125,6 @@ def test_pages_that_differ_at_each_fetch_are_told_of_unless_rules_bring_them_tog
     said = f"{host}: {FEWEST} of {2 * FEWEST} pages differ a little from a page whose URL has other parameters"
     assert (said in done.log) is told
     assert done.stat("nearly_equal") == (FEWEST if told else 0)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (
-            {"CLUSTERD_RULE_IDENTITY": "similar"},
-            "CLUSTERD_RULE_IDENTITY = 'similar' is not accepted; it takes identical, words, unnumbered or near",
-        ),
-        ({"CLUSTERD_WORKERS": "abc"}, "CLUSTERD_WORKERS = 'abc' is not accepted; it takes a whole number, 1 to 1000"),
-        ({"CLUSTERD_POLICIES": '{"near": 3}'}, "CLUSTERD_POLICIES: policy near = 3 is not accepted"),
-    ],
-)
-def test_a_wrong_setting_of_the_daemon_ends_the_start_of_its_crawl(
-    tmp_path: Path, wrong: dict[str, str], said: str
-) -> None:
-    with varying() as site:
-        done = Crawling(tmp_path, [f"{site}/item/1"], wrong).result()
-    assert done.code != 0
-    assert f"Scrapy settings: {said}" in done.log
-    assert done.seen == []
 
 
 def test_what_only_the_store_refuses_is_said_by_the_crawl(tmp_path: Path) -> None:

@@ -10,13 +10,11 @@ small ones the processor looks up more and more page tables. Ten million documen
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import redis
@@ -24,9 +22,9 @@ from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import Sketch
 
 from benchmarks.results import Row, result
-from benchmarks.store import BATCH, cpu, feed, used
+from benchmarks.store import BATCH, cpu, feed, fresh_redis, used
 from benchmarks.synthetic import crawl
-from tests.services.redis_server import HUGE_PAGES, redis_server
+from tests.services.redis_server import HUGE_PAGES
 
 #: Documents of a slice, slices in turns at a mark, and slices that the second store gets before.
 SLICE, TURNS, BEFORE = 10_000, 6, 7
@@ -62,11 +60,7 @@ class Store:
 @contextmanager
 def store(pages: int) -> Iterator[Store]:
     """Start an empty store, to be fed so many pages."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        redis_server(Path(folder), environment=HUGE_PAGES) as url,
-        redis.Redis.from_url(url) as client,
-    ):
+    with fresh_redis(HUGE_PAGES) as (url, client):
         index = RedisIndex(url, "growth:")
         yield Store(index, client, crawl(pages))
         index.close()

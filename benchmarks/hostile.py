@@ -13,22 +13,18 @@ What is compared is CPU time, of the worker and of Redis together: other work on
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-import redis
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import TEXT, Sketch, StreamSketch
 
 from benchmarks.results import Row, result
-from benchmarks.store import BATCH, cpu, feed, used
+from benchmarks.store import BATCH, cpu, feed, fresh_redis, used
 from benchmarks.synthetic import fresh
-from tests.services.redis_server import redis_server
 
 #: Slices whose costs are compared: the last with the second (the first warms up).
 SLICES = 10
@@ -96,11 +92,7 @@ def _measure(make: Callable[[int], Iterator[Sketch]], pages: int, homes: int) ->
     sketches = list(make(pages)) if homes == 1 else list(map(_on_hosts, make(pages)))
     size = pages // SLICES
     costs: list[float] = []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        redis_server(Path(folder)) as url,
-        redis.Redis.from_url(url) as client,
-    ):
+    with fresh_redis() as (url, client):
         index = RedisIndex(url, "hostile:", shards=homes)
         before = used(client)
         for start in range(0, pages, size):

@@ -15,7 +15,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,17 @@ def feed(index: RedisIndex, sketches: Sequence[Sketch], batch: int, in_flight: i
         pass
 
 
+@contextmanager
+def fresh_redis(environment: Mapping[str, str] | None = None) -> Iterator[tuple[str, redis.Redis]]:
+    """Start a Redis that holds nothing; yield its address and a client."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redis_server(Path(folder), environment=environment) as url,
+        redis.Redis.from_url(url) as client,
+    ):
+        yield url, client
+
+
 def cpu(client: redis.Redis) -> float:
     """Return the seconds of CPU that a Redis has used."""
     info: dict[str, Any] = client.info("cpu")
@@ -141,11 +153,7 @@ def used(client: redis.Redis) -> int:
 
 def _memory(sketches: Sequence[Sketch], *, whole: bool = False) -> tuple[float, float]:
     """Return the bytes a document, and of these the blocks of URL strings; ``whole``: with the second token stream."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        redis_server(Path(folder)) as url,
-        redis.Redis.from_url(url) as client,
-    ):
+    with fresh_redis() as (url, client):
         index = RedisIndex(url, "memory:", whole=whole)
         before = used(client)
         feed(index, sketches, BATCH)
@@ -181,11 +189,7 @@ def _peer(url: str, sketches: Sequence[Sketch], name: str) -> float:
 
 
 def _peer_memory(sketches: Sequence[Sketch]) -> float:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        redis_server(Path(folder)) as url,
-        redis.Redis.from_url(url) as client,
-    ):
+    with fresh_redis() as (url, client):
         before = used(client)
         _peer(url, sketches, "memory")
         return (used(client) - before) / len(sketches)

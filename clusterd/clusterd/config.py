@@ -245,12 +245,12 @@ def _policy(name: str, said: Any, source: str) -> Policy:
         if unknown:
             near = get_close_matches(str(unknown[0]), POLICY_KEYS, n=1)
             hint = f"did you mean {near[0]}?" if near else "a policy has resemblance or containment"
-            raise SettingError(f"{source}: policy {name} knows no {unknown[0]!r}; {hint}")
+            raise SettingError(f"{source}: {PREFIX}POLICIES: policy {name} knows no {unknown[0]!r}; {hint}")
     if not POLICY_NAME.fullmatch(name):
         raise SettingError(f"{source}: {PREFIX}POLICIES names a policy {name!r}; {POLICY_NAME_IS}")
     if not isinstance(said, dict) or len(said) > 1 or not all(_threshold(value) for value in said.values()):
         raise SettingError(
-            f"{source}: policy {name} = {said!r} is not accepted; it takes {{}} (identical text), "
+            f"{source}: {PREFIX}POLICIES: policy {name} = {said!r} is not accepted; it takes {{}} (identical text), "
             "{resemblance = R} or {containment = C} with 0 < R, C <= 1"
         )
     return Policy(name, **{key: float(value) for key, value in said.items()})

@@ -76,22 +76,20 @@ def work_off(
     (insist or once)(services.refuse_eviction)
     report = Report()
     worker, handing = make_worker(services, report, LAST_POLL, insist=insist)
-    insist = insist or once
+    insist, tell = insist or once, progress or (lambda done, left: None)
     try:
         while True:
             if worker.step():
-                if progress is not None:
-                    progress(worker.messages, 0)
-            elif not (left := insist(services.lag)):
+                tell(worker.messages, 0)
+            elif left := insist(services.lag):
+                tell(worker.messages, left)
+            else:
                 break
-            elif progress is not None:
-                progress(worker.messages, left)
         insist(lambda: forget_superseded(services))  # who never runs a daemon has no other
         while left := insist(lambda: services.index.settle(services.config.settle_steps)):
             if insist(services.index.only_awaits):
                 break  # of a worker that died: no page shows it, and what comes next gives it up
-            if progress is not None:
-                progress(worker.messages, left)
+            tell(worker.messages, left)
         insist(lambda: tell_splits(services))
         insist(lambda: learn(services, LEARN_SECONDS if more else math.inf))
     finally:

@@ -29,6 +29,7 @@ from twisted.python.failure import Failure
 
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.crawl import Crawl
+from clusterd_crawler.crawling.embedded_daemon import check_settings
 from clusterd_crawler.crawling.pages.responses import is_good
 from clusterd_crawler.crawling.requests.rewriting import goes_round, original
 from clusterd_crawler.crawling.skipped import SkippedDuplicate
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -86,13 +88,9 @@ class ClusterdMiddleware(_Place):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._settings = Settings.from_crawl(dict(crawler.settings))
+        self._settings = checked(crawler.settings)
         if not self._settings.enabled:
             raise NotConfigured("CLUSTERD_ENABLED is off")
-        with told_plainly():
-            # A client that is missing is said before the crawl starts, and what its daemon could not be told.
-            if Connections(self._settings, project_folder()).embedded:
-                daemons_own(crawler.settings)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -270,6 +268,17 @@ class ClusterdReading(_Place):
         if (crawl := self._crawl) is not None and isinstance(response, Response):
             with _going_on(response.url):
                 crawl.unread.broke_off(response)
+
+
+def checked(given: BaseSettings) -> Settings:
+    """Return a crawl's settings. A wrong one ends its start with one line, be it of its daemon; so does a client that
+    is missing.
+    """
+    with told_plainly():
+        chosen = Settings.from_crawl(dict(given))
+        if chosen.enabled and Connections(chosen, project_folder()).embedded:
+            check_settings(chosen.redis_prefix, daemons_own(given))
+    return chosen
 
 
 def is_crawl(crawler: Crawler, spider: Spider) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from clusterd.cli.commands import run
 from clusterd.config import Config
 from clusterd.learning.contract import HostLearner
@@ -34,18 +35,20 @@ def group(redis_url: str, prefix: str, tmp_path: Path) -> Iterator[Daemons]:
 
 
 @pytest.fixture
-def book(redis_url: str, prefix: str) -> Iterator[RuleBook]:
-    client = connect(redis_url)
-    yield RuleBook(client, prefix)
-    client.close()
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with connect(redis_url) as client:
+        yield client
 
 
 @pytest.fixture
-def another_book(redis_url: str, prefix: str) -> Iterator[RuleBook]:
+def book(client: redis.Redis, prefix: str) -> RuleBook:
+    return RuleBook(client, prefix)
+
+
+@pytest.fixture
+def another_book(client: redis.Redis, prefix: str) -> RuleBook:
     """An empty rule book beside the other."""
-    client = connect(redis_url)
-    yield RuleBook(client, f"{prefix}another:")
-    client.close()
+    return RuleBook(client, f"{prefix}another:")
 
 
 @pytest.fixture

@@ -18,19 +18,12 @@ import redis
 from clusterd.alert_webhook import Webhook
 from clusterd.alerts import Alert, Alerts
 from clusterd.config import Config
-from clusterd_consumer.redis_connection import connect
 
 from tests.services.redis_server import free_port
 from tests.services.waiting import wait_until
 
 #: Status and headers.
 Answer = tuple[int, dict[str, str]]
-
-
-@pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with connect(redis_url) as client:
-        yield client
 
 
 def alert(n: int) -> Alert:

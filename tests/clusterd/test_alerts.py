@@ -6,7 +6,6 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from clusterd.alerts import Alert, Alerts, alerts_of
 from clusterd.clusters.contract import Change, Outcome
 from clusterd.config import Config
 from clusterd_consumer.insisting import StopFlag
-from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_crawler import topics
 from clusterd_crawler.clock import iso, now_ms
@@ -35,12 +33,6 @@ JOINED = Outcome(
 )
 REPEATED = JOINED._replace(new=False, changes=())
 ALONE = JOINED._replace(clusters={}, changes=(), match=None, resemblance=0.0)
-
-
-@pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with connect(redis_url) as client:
-        yield client
 
 
 def config(prefix: str, **more: Any) -> Config:

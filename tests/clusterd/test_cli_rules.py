@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import resource
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from clusterd.cli.commands import run
 from clusterd.cli.rules import FIELDS
 from clusterd.config import Config
@@ -67,11 +67,8 @@ def cli(own_store: None, capsys: pytest.CaptureFixture[str]) -> Cli:
 
 
 @pytest.fixture
-def book(redis_url: str, prefix: str) -> Iterator[RuleService]:
-    client = connect(redis_url)
-    service = RuleService(RuleBook(client, prefix))
-    yield service
-    client.close()
+def book(client: redis.Redis, prefix: str) -> RuleService:
+    return RuleService(RuleBook(client, prefix))
 
 
 @pytest.fixture

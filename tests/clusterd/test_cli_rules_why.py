@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
+import redis
 from clusterd.cli.commands import run
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
-from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
 
 HOST = "shop.example.com"
@@ -20,12 +19,10 @@ SID = Rule(rule_id(HOST, CONTEXT, EDITS), HOST, CONTEXT, EDITS, support=30, cove
 
 
 @pytest.fixture
-def book(own_store: None, redis_url: str, prefix: str) -> Iterator[RuleService]:
-    client = connect(redis_url)
+def book(own_store: None, client: redis.Redis, prefix: str) -> RuleService:
     service = RuleService(RuleBook(client, prefix))
     service.import_rules([SID], at=1)
-    yield service
-    client.close()
+    return service
 
 
 def known_url(capsys: pytest.CaptureFixture[str]) -> str | None:

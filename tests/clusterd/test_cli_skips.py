@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import redis
 from clusterd.cli.commands import run
 from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
@@ -27,13 +27,11 @@ def skip(number: int, rule: str = "r1") -> SkipReport:
 
 
 @pytest.fixture
-def book(redis_url: str, prefix: str) -> Iterator[RuleService]:
-    client = connect(redis_url)
+def book(client: redis.Redis, prefix: str) -> RuleService:
     service = RuleService(RuleBook(client, prefix))
     service.import_rules([RULE], at=1)
     service.record_skips([skip(1), skip(2), skip(3, "r2")])
-    yield service
-    client.close()
+    return service
 
 
 @pytest.fixture

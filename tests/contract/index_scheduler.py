@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from clusterd.clusters.contract import Policy
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request
+from clusterd_crawler.sketch import Sketch
 
 
 class Crash(Exception):
@@ -81,3 +84,32 @@ class ScheduledCalls(Calls):
             self._scheduler.operate(self._worker, lambda request=request: super(ScheduledCalls, self).ask([request])[0])
             for request in requests
         ]
+
+
+def work(
+    scheduler: Scheduler,
+    worker: int,
+    index: RedisIndex,
+    messages: Sequence[Sketch],
+    seed: int,
+    later: Iterable[Policy] = (),
+) -> None:
+    """Read the messages of a partition, batch by batch, settle, add policies ``later``.
+
+    After a crash begin again where the position stands.
+    """
+    dice = random.Random(seed * 100 + worker)
+    policies = list(later)
+    at = 0
+    while at < len(messages):
+        size = dice.randrange(1, 6)
+        try:
+            index.apply(messages[at : at + size], {str(worker): str(at + size)}, index.position())
+            at += size
+            if dice.random() < 0.5:
+                index.settle(dice.randrange(1, 4))
+            while policies and at > len(messages) // 2:
+                index.add_policy(policies.pop())
+        except Crash:
+            at = max(0, at - dice.randrange(0, 2))
+    scheduler.leave(worker)

@@ -275,6 +275,17 @@ def test_a_policy_too_many_is_refused_in_words(redis_url: str, prefix: str) -> N
     index.close()
 
 
+@pytest.mark.parametrize("refused", [Policy("near", resemblance=0.8), Policy("r13", resemblance=0.29)])
+def test_of_policies_of_which_one_is_refused_a_store_gets_none(redis_url: str, prefix: str, refused: Policy) -> None:
+    RedisIndex(redis_url, prefix).close()
+    more = [Policy(f"r{number}", resemblance=0.3 + 0.01 * number) for number in range(13)]
+    with pytest.raises(WrongInput, match=refused.name):
+        RedisIndex(redis_url, prefix, [*more, refused])
+    index = RedisIndex(redis_url, prefix)
+    assert index.policies() == list(DEFAULT_POLICIES)
+    index.close()
+
+
 def test_similar_finds_copies_parts_and_wholes_of_a_text_never_seen(index: Index) -> None:
     index.apply([page(A, 1, BASE), page(B, 1, BASE), page(C, 1, range(40)), page(D, 1, range(300))])
     hits = index.similar(stream(range(3, 100)), TEXT.code)

@@ -17,7 +17,7 @@ from clusterd_crawler.sketch import Sketch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.contract.index_scheduler import Crash, ScheduledCalls, Scheduler
+from tests.contract.index_scheduler import ScheduledCalls, Scheduler, work
 from tests.contract.index_world import World, expected, fall_apart, live_through, page, partition, settled
 from tests.contract.test_index_races import ACTIONS
 
@@ -131,25 +131,6 @@ def test_policies_that_two_workers_add_at_once_to_a_filled_store(redis_url: str,
     index.close()
 
 
-def work(scheduler: Scheduler, worker: int, index: RedisIndex, messages: Sequence[Sketch], seed: int) -> None:
-    """Read messages batch by batch, settle, add a policy; after a crash go on where the position stands."""
-    dice = random.Random(seed * 100 + worker)
-    policies = [LATER[worker % len(LATER)]] if seed % 2 else []
-    at = 0
-    while at < len(messages):
-        size = dice.randrange(1, 6)
-        try:
-            index.apply(messages[at : at + size], {str(worker): str(at + size)}, index.position())
-            at += size
-            if dice.random() < 0.5:
-                index.settle(dice.randrange(1, 4))
-            while policies and at > len(messages) // 2:
-                index.add_policy(policies.pop())
-        except Crash:
-            at = max(0, at - dice.randrange(0, 2))
-    scheduler.leave(worker)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_no_interleaving_of_store_operations_loses_what_spans_homes(redis_url: str, prefix: str, seed: int) -> None:
     workers = 2 + seed % 2
@@ -166,9 +147,10 @@ def test_no_interleaving_of_store_operations_loses_what_spans_homes(redis_url: s
     ]
     scheduler.running = True
     crawl = spread(World(seed, urls=8, families=2, length=[8, 40, 500][seed % 3]).crawl(24))
+    later = [[LATER[number % len(LATER)]] if seed % 2 else [] for number in range(workers)]
     threads = [
-        threading.Thread(target=work, args=(scheduler, number, indexes[number], crawl[number::workers], seed))
-        for number in range(workers)
+        threading.Thread(target=work, args=(scheduler, n, indexes[n], crawl[n::workers], seed, later[n]))
+        for n in range(workers)
     ]
     scheduler.run(threads, redis_url, prefix)
     index = indexes[0]

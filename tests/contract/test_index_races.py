@@ -21,7 +21,7 @@ from clusterd_crawler.sketch import Sketch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.contract.index_scheduler import Crash, ScheduledCalls, Scheduler
+from tests.contract.index_scheduler import ScheduledCalls, Scheduler, work
 from tests.contract.index_world import World, expected, fall_apart, live_through, page, partition, settled
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,22 +61,6 @@ def test_chains_fall_apart_wherever_pages_depart_at_once(redis_url: str, prefix:
     index = RedisIndex(redis_url, prefix)
     fall_apart(index, dice, dice.randrange(6, 30), seed % 2 == 1, lambda n: f"http://h.example/{n}")
     index.close()
-
-
-def work(scheduler: Scheduler, worker: int, index: RedisIndex, messages: Sequence[Sketch], seed: int) -> None:
-    """Read the messages of a partition, batch by batch; after a crash begin again where the position stands."""
-    dice = random.Random(seed * 100 + worker)
-    at = 0
-    while at < len(messages):
-        size = dice.randrange(1, 6)
-        try:
-            index.apply(messages[at : at + size], {str(worker): str(at + size)}, index.position())
-            at += size
-            if dice.random() < 0.5:
-                index.settle(dice.randrange(1, 4))
-        except Crash:
-            at = max(0, at - dice.randrange(0, 2))
-    scheduler.leave(worker)
 
 
 def race(url: str, prefix: str, seed: int, workers: int, crashes: float, fetches: int) -> None:

@@ -237,14 +237,22 @@ def test_it_is_said_where_no_request_may_be_skipped(
     assert log.count("requests all have dont_filter") == (unfiltered == UNFILTERED)
 
 
+def two_kept_out(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, folder: Path
+) -> tuple[Crawling, Path]:
+    """Begin a crawl of which a rule has kept out two requests; it goes on when the file is there."""
+    publish_rules(redis_url, prefix, sid_rules(site))
+    go = folder / "go"
+    steps = ["/page/1", "/page/2", REST, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
+    running_crawl = Crawling(folder, at(site, steps), settings)
+    wait_until(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
+    return running_crawl, go
+
+
 def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    publish_rules(redis_url, prefix, sid_rules(site))
-    go = tmp_path / "go"
-    steps = ["/page/1", "/page/2", REST, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
-    running_crawl = Crawling(tmp_path, at(site, steps), settings)
-    wait_until(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
+    running_crawl, go = two_kept_out(site, settings, redis_url, prefix, tmp_path)
     publish_rules(redis_url, prefix, RuleSet(site.host, 2, (), retired=(("r1", "it was wrong"),)))
     wait_until(lambda: site.hits["/page/1?sid=a"] and site.hits["/page/2?sid=b"])
     go.touch()
@@ -303,11 +311,7 @@ def test_what_is_fetched_after_all_while_its_errback_still_works_ends_as_any_oth
 def test_an_unskipped_url_is_fetched_and_no_other(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    publish_rules(redis_url, prefix, sid_rules(site))
-    go = tmp_path / "go"
-    steps = ["/page/1", "/page/2", REST, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
-    running_crawl = Crawling(tmp_path, at(site, steps), settings)
-    wait_until(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
+    running_crawl, go = two_kept_out(site, settings, redis_url, prefix, tmp_path)
     publish_rules(redis_url, prefix, sid_rules(site, version=2, unskip=(f"{site.url}/page/1?sid=a",)))
     wait_until(lambda: site.hits["/page/1?sid=a"])
     go.touch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -127,6 +128,13 @@ def test_the_last_daemon_that_ends_is_told_of(
         daemon._process.terminate()
         wait_until(lambda said=said: said in caplog.text)
         wait_until(lambda: daemon._is_lost() or daemon._answers())
+    daemon.stop()
+
+
+def test_a_daemon_that_refuses_what_its_store_cannot_do_has_not_started(tmp_path: Path) -> None:
+    too_many = json.dumps({f"p{n}": {"resemblance": 0.5 + n / 100} for n in range(17)})
+    daemon = embedded_daemon.EmbeddedDaemon(tmp_path, "clusterd:", {"CLUSTERD_POLICIES": too_many})
+    assert not daemon.start()
     daemon.stop()
 
 

@@ -38,6 +38,9 @@ def scrapy(folder: Path, *words: str, script: str = SPIDER, **environment: str) 
         ("CLUSTERD_SKIP=maybe", f"Scrapy settings: {WRONG}"),
         ("CLUSTERD_MODE=x", "Scrapy settings: there is no setting CLUSTERD_MODE"),
         ("CLUSTERD_KAFKA=kafkas://127.0.0.1:1?ca=/none", "ca = '/none' cannot be read: No such file or directory"),
+        ("CLUSTERD_WORKERS=abc", "Scrapy settings: CLUSTERD_WORKERS = 'abc' is not accepted; it takes a whole number"),
+        ("CLUSTERD_RULE_IDENTITY=alike", "it takes identical, words, unnumbered or near"),
+        ('CLUSTERD_POLICIES={"near": 3}', "Scrapy settings: CLUSTERD_POLICIES: policy near = 3 is not accepted"),
     ],
 )
 def test_a_crawl_does_not_start_and_says_why_in_one_line(tmp_path: Path, wrong: str, says: str) -> None:

@@ -23,6 +23,7 @@ from itertools import groupby
 
 from clusterd_consumer.postings.judging import judge_many
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, Sketch
 
 from clusterd.batch.collection import Collection
@@ -72,15 +73,19 @@ def _join(collection: Collection, policies: Sequence[Policy], blocks: Iterable[B
         for first, group in groupby(pairs, key=lambda pair: pair[0]):
             proposed = [second for _, second in group]
             apart = sorted({second for union in unions for second in union.apart(first, proposed)})
-            profile, asked = collection.stored(first)
-            known = ((second, *collection.stored(second)) for second in apart)
-            others = {second: stored for second, kind, stored in known if kind == profile}
-            verdicts = judge_many(asked, list(others.values()), mantissa(PROFILES[profile]))
-            for other, verdict in zip(others, verdicts, strict=True):
+            for other, verdict in _judged(collection, first, apart):
                 for policy, union in zip(policies, unions, strict=True):
                     if accepts(policy, verdict):
                         union.join(first, other)
     return unions
+
+
+def _judged(collection: Collection, first: int, others: Iterable[int]) -> Iterator[tuple[int, Estimate]]:
+    """Yield what is estimated of a content and each of the others whose sketch is of its profile."""
+    profile, asked = collection.stored(first)
+    known = ((other, *collection.stored(other)) for other in others)
+    alike = {other: stored for other, kind, stored in known if kind == profile}
+    yield from zip(alike, judge_many(asked, list(alike.values()), mantissa(PROFILES[profile])), strict=True)
 
 
 def _naming(collection: Collection, policy: Policy, unions: Iterator[Union]) -> Callable[[int], int]:

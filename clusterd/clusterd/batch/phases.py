@@ -42,13 +42,10 @@ def common_counts(
             for number, words in shingles:
                 postings.add((np.unique(words).astype(np.uint64) << np.uint64(32)) + np.uint64(number))
             for documents in lists(postings, 2):
-                if common is None or len(documents) <= common:
-                    for place in range(len(documents) - 1):
-                        pairs.add((documents[place] << np.uint64(32)) + documents[place + 1 :])
-                    continue
-                for step in range(1, latest + 1):
+                is_common = common is not None and len(documents) > common
+                for step in range(1, latest + 1 if is_common else len(documents)):
                     pairs.add((documents[:-step] << np.uint64(32)) + documents[step:])
-                if ignored is not None:
+                if is_common and ignored is not None:
                     ignored.update(documents.tolist())
         for keys, counts in pairs.blocks():
             yield (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), counts

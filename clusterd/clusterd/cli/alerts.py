@@ -40,17 +40,26 @@ SPANS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 def alerts(invocation: Invocation, since: str | None, follow: bool) -> None:
     """Read the alerts, oldest first; with --follow those to come (and with --since also the earlier ones)."""
     at = None if since is None else moment(since)
-    if not follow:
-        with invocation.caught_up() as services:
-            empty = "no alerts" + ("" if since is None else f" since {since}")
-            found = services.alerts.since(at or 0)
-            first = next(found, None)
-            if first is not None and sys.stdout.isatty() and not invocation.json:
-                for alert in chain([first], found):
-                    invocation.emit(asdict(alert), told(alert))
-            else:
-                invocation.show(map(asdict, chain([first] if first else [], found)), COLUMNS, empty=empty)
-        return
+    if follow:
+        _follow(invocation, at)
+    else:
+        _list(invocation, at or 0, "no alerts" + ("" if since is None else f" since {since}"))
+
+
+def _list(invocation: Invocation, at: int, empty: str) -> None:
+    """Print what happened: to a person line by line, as with --follow, to a pipe as a table."""
+    with invocation.caught_up() as services:
+        found = services.alerts.since(at)
+        first = next(found, None)
+        if first is not None and sys.stdout.isatty() and not invocation.json:
+            for alert in chain([first], found):
+                invocation.emit(asdict(alert), told(alert))
+        else:
+            invocation.show(map(asdict, chain([first] if first else [], found)), COLUMNS, empty=empty)
+
+
+def _follow(invocation: Invocation, at: int | None) -> None:
+    """Print what happens, until interrupted."""
     from clusterd_consumer.insisting import Insisting, Stopped
 
     with until_asked() as stop, invocation.services() as services, suppress(Stopped):

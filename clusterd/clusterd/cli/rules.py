@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import chain, islice
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clusterd_crawler.skipping.known_pages import KnownPages
 
     from clusterd.learning.contract import Page
+    from clusterd.learning.interchange.discarder_export import Exported
     from clusterd.learning.rulebook.contract import Entry
     from clusterd.learning.rulebook.service import RuleService
     from clusterd.services import Services
@@ -142,6 +143,11 @@ def export_rules(
             invocation.hint(f"{named}: {reason}")
         return
     write_whole(file, text.encode())
+    _tell_written(invocation, given, done, loose)
+
+
+def _tell_written(invocation: Invocation, given: Iterable[Rule], done: Exported, loose: bool) -> None:
+    """Say which rules are in the file, and why others are not."""
     for rule in given:
         if rule.id not in done.refused:
             tell(invocation, rule, done.notes.get(rule.id, ""))

@@ -60,19 +60,21 @@ def read_folder(folder: Path, base: str) -> Iterator[RawPage | Broken]:
     A folder in it that cannot be read is named, and what holds many pages: it may have more than all other files.
     """
     unread: list[OSError] = []
+    for file in _files(folder, unread):
+        if file.name.lower().endswith(COLLECTIONS):
+            yield Broken(str(file), "of a folder the HTML files are read; name what holds many pages by itself")
+        elif _is_read(file):
+            for item in read_file(file, _url(file, folder, base)):
+                hostless = base.endswith("://") and file.parent == folder and isinstance(item, RawPage)
+                yield Broken(str(file), HOSTLESS.format(base)) if hostless else item
+    yield from (Broken(str(error.filename), f"cannot be read: {error.strerror}") for error in unread)
+
+
+def _files(folder: Path, unread: list[OSError]) -> Iterator[Path]:
+    """Yield all files in a folder that are not hidden; why folders in it cannot be read is put into ``unread``."""
     for parent, folders, names in os.walk(folder, onerror=unread.append):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            file = Path(parent) / name
-            if name.startswith("."):
-                continue
-            if name.lower().endswith(COLLECTIONS):
-                yield Broken(str(file), "of a folder the HTML files are read; name what holds many pages by itself")
-            elif _is_read(file):
-                for item in read_file(file, _url(file, folder, base)):
-                    hostless = base.endswith("://") and file.parent == folder and isinstance(item, RawPage)
-                    yield Broken(str(file), HOSTLESS.format(base)) if hostless else item
-    yield from (Broken(str(error.filename), f"cannot be read: {error.strerror}") for error in unread)
+        yield from (Path(parent) / name for name in sorted(names) if not name.startswith("."))
 
 
 def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:

@@ -103,12 +103,16 @@ class Learner:
             if not new:
                 self._duplicates += 1
             if page.explored:
-                agrees = not new or page.repeats or self._shows_what_was_known(page)
-                self._urgent |= self.watch.explored(page.explored, agrees) or not agrees
-                if not agrees:
-                    self._struck[page.crawl, url] = page.explored, page.instead_of
-                    if len(self._struck) > STRUCK:
-                        del self._struck[next(iter(self._struck))]
+                self._observe_explored(url, page, new)
+
+    def _observe_explored(self, url: str, page: Page, new: bool) -> None:
+        """Tell the watch of a page that was fetched although a rule would have skipped it."""
+        agrees = not new or page.repeats or self._shows_what_was_known(page)
+        self._urgent |= self.watch.explored(page.explored, agrees) or not agrees
+        if not agrees:
+            self._struck[page.crawl, url] = page.explored, page.instead_of
+            if len(self._struck) > STRUCK:
+                del self._struck[next(iter(self._struck))]
 
     def _uncount_strikes(self, url: str, crawl: str) -> None:
         """Forget the strikes of a page that its crawl takes back, and of those that were judged by it."""

@@ -76,6 +76,19 @@ class Asked(NamedTuple):
     weights: Weights
 
 
+class Shared(NamedTuple):
+    """What a query and a page have in common, read up to the lower end of the two: values, all else in weights."""
+
+    common: float
+    both: float
+    union: float
+    #: What the query has up to there.
+    sought: float
+    #: What chance brings (taken off ``both``) and, unless the two are alike, the template of a small set.
+    chance: float
+    template: float
+
+
 class Nearest:
     """A set of pages that are searched for the nearest to a query."""
 
@@ -287,7 +300,7 @@ class Nearest:
         template = np.where(alike, 0.0, np.append(0.0, np.cumsum(1 - weights))[upto] / self._others)
         columns = added(common), both, unions, sought, chances, template
         figures = zip(*(column.tolist() for column in columns), strict=True)
-        return [self._match(page, owner, fitting, *of) for owner, of in zip(owners, figures, strict=True)]
+        return [self._match(page, owner, fitting, Shared(*of)) for owner, of in zip(owners, figures, strict=True)]
 
     def _chances(self, query: Asked, owners: Sequence[int], ends: Values, sought: Weights, theirs: Weights) -> Weights:
         """Return the weight that each page shares with the query by chance, up to the value where each ends.
@@ -305,18 +318,8 @@ class Nearest:
         page_part = theirs - _below(octaves)[tops, columns]
         return np.asarray(whole + np.maximum(0.0, query_part) * page_part / shares)
 
-    def _match(
-        self,
-        query: Page,
-        owner: int,
-        fitting: int,
-        common: float,
-        both: float,
-        union: float,
-        sought: float,
-        chance: float,
-        template: float,
-    ) -> Match:
+    def _match(self, query: Page, owner: int, fitting: int, shared: Shared) -> Match:
+        common, both, union, sought, chance, template = shared
         page = self.pages[owner]
         is_namesake = self._names[owner] == page_name(query.url)
         address = address_bonus(page.url, query.url) if is_namesake else 0.0

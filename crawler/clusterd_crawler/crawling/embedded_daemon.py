@@ -9,6 +9,7 @@ Crawls that run at once in one project have a daemon each, which share the store
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import logging
 import os
@@ -32,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for the store to answer: usually half a second, more where it reads back much data.
 START_SECONDS: Final = 60.0
-#: Exit status of a daemon that was given a wrong setting.
+#: Exit status of a daemon that was given a wrong setting, as one that its store was not begun with.
 WRONG_SETTING: Final = 2
 #: Seconds for the daemon to be at work after that, so that the crawl's first pages are answered.
 WORK_SECONDS: Final = 5.0
@@ -58,6 +59,20 @@ def check_installed() -> None:
             f"without CLUSTERD_REDIS or CLUSTERD_KAFKA the add-on runs its own store, and {' and '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} not installed: pip install 'clusterd[embedded]', or name a store"
         )
+
+
+def check_settings(prefix: str, own: Mapping[str, str]) -> None:
+    """Raise `SettingError` where the daemon would refuse its settings: of a whole crawl nothing would be skipped."""
+    config = importlib.import_module("clusterd.config")  # by name, as the daemon is started
+    try:
+        config.Config.load(environment=_environment(prefix, own))
+    except SettingError as error:
+        raise SettingError(_as_given(str(error), own)) from None
+
+
+def _as_given(words: str, own: Mapping[str, str]) -> str:
+    """Return a daemon's words about its environment, which is what our settings were made into."""
+    return words.replace("environment:", "Scrapy settings:") if any(name in words for name in own) else words
 
 
 def _environment(prefix: str, own: Mapping[str, str]) -> dict[str, str]:
@@ -114,7 +129,7 @@ class EmbeddedDaemon:
                 logger.error("The daemon does not start; see %s. Messages go to the spool", self._log)
             return False
         _wait(self._works, WORK_SECONDS, unless=self._is_lost)
-        return True
+        return not self._is_lost()
 
     def drain(self) -> bool:
         """Wait until the daemon has worked off the stream; False where it has not in time, or gets no further.
@@ -156,10 +171,10 @@ class EmbeddedDaemon:
         return self._data / "daemon.log"
 
     def _last_words(self) -> str:
-        """Return the last line that the daemon wrote; its environment is what our settings were made into."""
+        """Return the last line that the daemon wrote."""
         lines = self._log.read_text("utf-8", "replace").splitlines()
         last = lines[-1].removeprefix("clusterd: ") if lines else f"see {self._log}"
-        return last.replace("environment:", "Scrapy settings:") if any(name in last for name in self._own) else last
+        return _as_given(last, self._own)
 
     def _spawn(self) -> None:
         self._data.mkdir(parents=True, exist_ok=True)

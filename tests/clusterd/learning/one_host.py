@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.skipping.exploring import Exploring
 
 from tests.crawler.made_rules import key_under
 
@@ -33,3 +35,12 @@ def key(rules: RuleSet, path: str) -> str:
 def same(rules: RuleSet, first: str, second: str) -> bool:
     """Say whether two paths have one key."""
     return key(rules, first) == key(rules, second)
+
+
+def explored_more(rules: RuleSet, paths: Sequence[str]) -> bool:
+    """Say whether more of these are explored by what the first rule says of its trials than by the share alone."""
+    share, urls = 0.005, [f"http://{HOST}/{path}" for path in paths]
+    exploring, plain = Exploring(share), Exploring(share)
+    exploring.load((), rules.rules, lambda url: (), Counter())
+    explored = [sum(one.explores(url, rules.rules[0].id, url, 0) for url in urls) for one in (exploring, plain)]
+    return explored[0] > 2 * explored[1]

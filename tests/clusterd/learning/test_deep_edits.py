@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
-from clusterd_crawler.skipping.exploring import Exploring
 
-from tests.clusterd.learning.one_host import HOST, key, learned
+from tests.clusterd.learning.one_host import HOST, explored_more, key, learned
 
 
 @pytest.mark.parametrize("delimiter", [":", "-"])
@@ -66,14 +63,8 @@ def test_titles_of_which_a_few_matter_stay() -> None:
 
 
 def test_what_is_cut_off_is_explored_more_while_its_trials_are_few() -> None:
-    rules = learned((f"a.php?id={n}:{title}{n}", n) for n in range(150) for title in "ab").rules
-    share, urls = 0.005, [f"http://{HOST}/a.php?id={n}:new" for n in range(4000)]
-    exploring, plain = Exploring(share), Exploring(share)
-    exploring.load((), rules, lambda url: (), Counter())
-
-    explored = [sum(one.explores(url, rules[0].id, url, 0) for url in urls) for one in (exploring, plain)]
-
-    assert explored[0] > 2 * explored[1]
+    rules = learned((f"a.php?id={n}:{title}{n}", n) for n in range(150) for title in "ab")
+    assert explored_more(rules, [f"a.php?id={n}:new" for n in range(4000)])
 
 
 @pytest.mark.parametrize("word", ["_print", "-amp", ".mobile"])

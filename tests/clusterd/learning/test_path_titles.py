@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
-from clusterd_crawler.skipping.exploring import Exploring
 
-from tests.clusterd.learning.one_host import HOST, learned, same
+from tests.clusterd.learning.one_host import explored_more, learned, same
 
 
 def titles(pages: int, folder: str = "p/", delimiter: str = "-", rest: str = "") -> list[tuple[str, int]]:
@@ -87,14 +84,8 @@ def test_few_titles_say_nothing() -> None:
 
 
 def test_what_is_cut_off_is_explored_more_while_its_trials_are_few() -> None:
-    rules = learned(titles(150)).rules
-    share, urls = 0.005, [f"http://{HOST}/p/{n}-new" for n in range(4000)]
-    exploring, plain = Exploring(share), Exploring(share)
-    exploring.load((), rules, lambda url: (), Counter())
-
-    explored = [sum(one.explores(url, rules[0].id, url, 0) for url in urls) for one in (exploring, plain)]
-
-    assert explored[0] > 2 * explored[1]
+    rules = learned(titles(150))
+    assert explored_more(rules, [f"p/{n}-new" for n in range(4000)])
 
 
 @pytest.mark.parametrize("before", ["-", ".", "-t"])

@@ -118,9 +118,8 @@ class RedisIndex:
         self._policies = Policies(homes)
         if policies is None:
             policies = self._policies.state.in_use or DEFAULT_POLICIES
-        for policy in policies:
-            if policy not in self._policies.state.entries:
-                self.add_policy(policy)
+        if not set(policies) <= set(self._policies.state.entries):
+            self._policies.add(policies)
         self._spans = Spans(homes)
         self._questions = Questions(homes, self._policies, self._spans, self._lists, scheme)
         kept = keeps_whole(self._home, whole)
@@ -279,7 +278,7 @@ class RedisIndex:
 
     def add_policy(self, policy: Policy) -> None:
         """Add a policy and build its clusters from the stored sketches (with `settle`)."""
-        self._policies.add(policy)
+        self._policies.add([policy])
 
     def remove_policy(self, name: str) -> None:
         """Remove a policy, if there is one of this name; what its clusters took is freed (with `settle`)."""

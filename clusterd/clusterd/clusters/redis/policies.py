@@ -88,20 +88,23 @@ class Policies:
             for home, at in behind:
                 bring(home, at, latest)
 
-    def add(self, policy: Policy) -> None:
-        """Add a policy; `WrongInput` where its name is taken, or where there are too many."""
-        while not any(policy.name == known.name for known in self.agree().entries):
-            texts, changes = list(self.state.texts), self.state.age[0]
-            place = self._free_place() if not policy.identical else len(texts)
-            if place == len(texts) and not policy.identical and len(self.state.graded) >= GRADED_MOST:
+    def add(self, policies: Sequence[Policy]) -> None:
+        """Add those that the store lacks; `WrongInput`, and none, where a name is taken or where there are too many."""
+        while lacking := [policy for policy in policies if policy not in self.agree().entries]:
+            names = {known.name for known in self.state.entries}
+            if taken := [policy.name for policy in lacking if policy.name in names]:
+                raise WrongInput(f"a policy named {taken[0]} exists with another threshold; choose another name")
+            vacant = self._vacant()
+            room = GRADED_MOST - len(self.state.graded) + len(vacant)
+            if too_many := [policy.name for policy in lacking if not policy.identical][room:]:
                 raise WrongInput(
-                    f"{policy.name} is one policy too many: {GRADED_MOST} by resemblance or containment are kept "
+                    f"{too_many[0]} is one policy too many: {GRADED_MOST} by resemblance or containment are kept "
                     "(clusterd policy remove makes room, once all has settled)"
                 )
-            texts[place : place + 1] = [text_of(policy)]
+            texts, changes = list(self.state.texts), self.state.age[0]
+            place = vacant[0] if vacant and not lacking[0].identical else len(texts)
+            texts[place : place + 1] = [text_of(lacking[0])]
             change(self._homes.first, self.state, texts, changes + (place < len(self.state.texts)))
-        if policy not in self.state.entries:
-            raise WrongInput(f"a policy named {policy.name} exists with another threshold; choose another name")
 
     def remove(self, name: str) -> None:
         """Remove a policy, where there is one of this name."""
@@ -111,11 +114,10 @@ class Policies:
             texts[place : place + 1] = [] if self.state.entries[place].identical else [text_of(VACANT)]
             change(self._homes.first, self.state, texts, self.state.age[0] + 1)
 
-    def _free_place(self) -> int:
-        """Return a place that is vacant, and that nothing is to be cleared of; the end, where there is none."""
-        if VACANT not in self.state.entries or any(self._homes.ask("EXISTS", "clear")):
-            return len(self.state.entries)
-        return self.state.entries.index(VACANT)
+    def _vacant(self) -> list[int]:
+        """Return the places that are vacant, and that nothing is to be cleared of."""
+        vacant = [place for place, known in enumerate(self.state.entries) if known == VACANT]
+        return [] if vacant and any(self._homes.ask("EXISTS", "clear")) else vacant
 
     def _look(self, homes: Sequence[Home]) -> list[State]:
         found = self._read(homes)

@@ -234,11 +234,7 @@ class _Pairs:
             for source, target in chosen:
                 pair = _Pair(source, target, weight)
                 for changes in transformations(source, target):
-                    known = self.of.get(changes)
-                    if known is None:
-                        self.of[changes] = [pair]
-                    else:
-                        known.append(pair)
+                    self.of.setdefault(changes, []).append(pair)
 
     def heaviest(self, most: int) -> list[Transformation]:
         """Return the transformations that most URLs propose."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Final
 
 from clusterd_crawler.rules import RuleSet
@@ -81,7 +81,6 @@ def reservoir(pages: Sequence[Page], limit: int, rules: RuleSet = NO_RULES) -> l
     sizes = Counter(page.url for page in every)
     stays = watched + _witnesses(watched, every)
     stays += _judging(kept, {page.url for page in stays}, rules, int(limit * TOGETHER_SHARE), sizes)
-    chosen: set[str] = set()
     staying = {page.url for page in stays}
     counts: Counter[int | str] = Counter(map(_shown, stays))
     rest: list[Page] = []
@@ -91,10 +90,8 @@ def reservoir(pages: Sequence[Page], limit: int, rules: RuleSet = NO_RULES) -> l
             rest.append(page)
     rest.sort(key=lambda page: hash_of(family(beyond_site(page.url))))
     ordered = stays + rest
-    for size, page in zip(accumulate(sizes[page.url] for page in ordered), ordered, strict=True):
-        if size > limit:
-            break
-        chosen.add(page.url)
+    fetches = zip(accumulate(sizes[page.url] for page in ordered), ordered, strict=True)
+    chosen = {page.url for _, page in takewhile(lambda counted: counted[0] <= limit, fetches)}
     watching = set(watched)
     return [
         replace(page, explored="", instead_of="") if page.explored and page not in watching else page

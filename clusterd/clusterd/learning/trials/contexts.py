@@ -297,6 +297,20 @@ def _depths(chosen: Rows, agreed: Rows) -> Rows:
     return chosen[np.argsort(-agreed[chosen], kind="stable")[:1]]
 
 
+def _better(outcome: Outcome, good: Rows, bad: Rows, cut: float, need: int) -> Rows:
+    """Return the values of which at least ``cut`` of the trials agreed, where that may not be luck."""
+    tried = outcome.agreed + outcome.differed
+    share, values = outcome.agreed / tried, int(np.count_nonzero(good + bad))
+    chosen = (good > 0) & (bad <= (1 - cut) * (good + bad))
+    left = ~chosen & (bad > 0)
+    few = int(good[chosen].sum()) >= MOST * tried
+    if not few or not _differ_beyond_luck(bad[left], (good + bad)[left], 1 - share, values):
+        chosen &= good >= need * (1 + bad)
+        if chosen.any():
+            chosen &= _no_luck(np.where(chosen, good / (1 + bad), 0), share, values)
+    return np.flatnonzero(chosen)
+
+
 #: What is promised (negative: best first), number of the key, key, values, whether their record is beyond luck.
 Offer = tuple[float, int, Attribute, Rows, bool]
 
@@ -309,23 +323,14 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
     for one page in twenty, one does once in a hundred.
     """
     outcome = trials.outcome
-    tried = outcome.agreed + outcome.differed
-    share = outcome.agreed / tried
+    share = outcome.agreed / (outcome.agreed + outcome.differed)
     need = max(2, ceil(log(LUCK) / log(min(share, 0.999))))
     good, bad = trials.records(attribute)
     values = int(np.count_nonzero(good + bad))
     for cut in CUTS:
         if cut <= share:
             break
-        chosen = (good > 0) & (bad <= (1 - cut) * (good + bad))
-        left = ~chosen & (bad > 0)
-        few = int(good[chosen].sum()) >= MOST * tried
-        if not few or not _differ_beyond_luck(bad[left], (good + bad)[left], 1 - share, values):
-            chosen &= good >= need * (1 + bad)
-            if not chosen.any():
-                continue
-            chosen &= _no_luck(np.where(chosen, good / (1 + bad), 0), share, values)
-        allowed = np.flatnonzero(chosen)
+        allowed = _better(outcome, good, bad, cut, need)
         if attribute.name == DEPTH:
             allowed = _depths(allowed, good)
         if not 0 < len(allowed) < values or int(good[allowed].sum()) < EACH * len(allowed):

@@ -144,21 +144,22 @@ class Kept:
 
     def spill(self, old: list[KeptOut]) -> list[KeptOut]:
         """Write requests to the disk; return those that cannot be written, to be given to `hold`."""
-        unwritten = []
         with self._disk:
-            for kept in old:
-                packed = pack(kept, self._spider)
-                try:
-                    if packed is None or len(packed) > self._disk_bytes:
-                        raise OSError("it cannot be written, or the limit is reached")
-                    file = kept.rule, level(kept.request.priority)
-                    _append(self._path(*file), packed)
-                except OSError:
-                    unwritten.append(kept)
-                    continue
-                self._disk_bytes -= len(packed)
-                self._spilled[file] = self._spilled.get(file, 0) + 1
-        return unwritten
+            return [kept for kept in old if not self._write(kept)]
+
+    def _write(self, kept: KeptOut) -> bool:
+        """Write a request; whether it could be written."""
+        packed = pack(kept, self._spider)
+        if packed is None or len(packed) > self._disk_bytes:
+            return False
+        file = kept.rule, level(kept.request.priority)
+        try:
+            _append(self._path(*file), packed)
+        except OSError:
+            return False
+        self._disk_bytes -= len(packed)
+        self._spilled[file] = self._spilled.get(file, 0) + 1
+        return True
 
     def read(self, rules: Collection[str]) -> Iterator[list[KeptOut]]:
         """Return what these rules kept out and `spill` wrote; each portion of it is read when it is asked for.

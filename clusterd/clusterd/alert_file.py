@@ -67,8 +67,8 @@ class AlertFile:
 
 def _is_cut_short(path: Path) -> bool:
     """Whether a file ends in the midst of a line, as after a full disk; not one that cannot be read, nor a pipe."""
-    with suppress(OSError):
-        if path.is_file() and path.stat().st_size:
+    with suppress(OSError):  # of an empty one, too
+        if path.is_file():
             with path.open("rb") as file:
                 file.seek(-1, os.SEEK_END)
                 return file.read(1) != b"\n"

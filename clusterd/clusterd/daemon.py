@@ -57,13 +57,11 @@ ALERTS_SECONDS: Final = 2.0
 EVICTION_INTERVAL: Final = 1.0
 
 
-def run(config: Config, with_parent: bool = False) -> bool:
-    """Run the daemon until SIGTERM, SIGINT or SIGHUP; ``with_parent``: or until the process that started it has ended.
+def run(config: Config) -> bool:
+    """Run the daemon until SIGTERM, SIGINT or SIGHUP.
 
     False: a thread is still at a step that was left (`Upkeep.stop`), so that this process should end at once.
     """
-    if with_parent:
-        Orphan(os.getppid()).start()
     with open_services(config) as services:
         if config.workers > 1:
             supervise(config, services)
@@ -72,7 +70,7 @@ def run(config: Config, with_parent: bool = False) -> bool:
 
 
 class Orphan(threading.Thread):
-    """Asks this process to stop when its parent has ended: a crawl that was killed leaves no daemon behind."""
+    """Asks this process to stop when its parent has ended: a daemon that was killed leaves no worker behind."""
 
     def __init__(self, parent: int) -> None:
         super().__init__(name="orphan", daemon=True)
@@ -82,7 +80,7 @@ class Orphan(threading.Thread):
         """Look at the parent now and then."""
         while os.getppid() == self._parent:
             time.sleep(PARENT_INTERVAL)
-        log.info("the process that started this daemon has ended")
+        log.info("the daemon that started this worker has ended")
         os.kill(os.getpid(), signal.SIGTERM)
 
 

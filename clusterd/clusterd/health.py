@@ -72,7 +72,8 @@ class Report:
     dead_letters: int = 0
     #: Messages that Kafka deleted before they were read.
     missed: int = 0
-    lag: int = 0
+    #: None: not looked at yet, as where Kafka has been away since the start.
+    lag: int | None = None
     settling: int = 0
     last_error: str = ""
     #: When that was; 0 where nothing has failed.

@@ -57,7 +57,8 @@ class ReportCollector(Collector):
         yield CounterMetricFamily(
             "clusterd_missed", "messages that the log deleted before they were worked on", value=report.missed
         )
-        yield GaugeMetricFamily("clusterd_lag", "messages that no daemon has worked on yet", value=report.lag)
+        if report.lag is not None:
+            yield GaugeMetricFamily("clusterd_lag", "messages that no daemon has worked on yet", value=report.lag)
         yield GaugeMetricFamily("clusterd_settling", "clusters that still settle", value=report.settling)
         yield GaugeMetricFamily(
             "clusterd_waiting", "1 while Kafka or the store does not answer", value=report.told() == "waiting"

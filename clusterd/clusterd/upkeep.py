@@ -123,8 +123,8 @@ class Upkeep:
             self._work(services)
         finally:  # a store that is full or a lesson that fails keeps nobody from knowing how far behind we are
             if self._is_due("lag", LAG_INTERVAL):
-                self._report.lag = services.lag()
-                self._behind = self._report.lag > 0
+                self._report.lag = lag = services.lag()
+                self._behind = lag > 0
                 if services.config.metrics_port:
                     self._tallies.held = services.index.counts()
                     self._tallies.clusters = services.index.cluster_counts()

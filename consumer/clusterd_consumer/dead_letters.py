@@ -45,7 +45,7 @@ class DeadLetters:
 
     def tell(self) -> None:
         """Count in the store what was published since: apart, so that nothing is published again while it is away."""
-        if self._redis is not None and self._told < self.count:
+        if self._redis is not None:
             with translated():
                 self._redis.incrby(self._counter, self.count - self._told)
             self._told = self.count

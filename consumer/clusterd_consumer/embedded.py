@@ -51,7 +51,7 @@ SOCKET_PATH_LIMIT: Final = 103
 OLDEST_SERVER: Final = (7, 0)
 #: What is said of a file that cannot be run here: it is not there, may not be executed, or is another machine's.
 UNFIT: Final = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC})
-#: Seconds for a server to start (a large append-only file is read first), to answer one question, and to stop.
+#: Seconds for a server to start, until it says that it reads its data; to answer one question; and to stop.
 START_TIMEOUT: Final = 120.0
 ANSWER_TIMEOUT: Final = 5.0
 STOP_TIMEOUT: Final = 120.0
@@ -95,7 +95,7 @@ class Embedded:
 
     def revive(self) -> None:
         """Start the server again where it has died."""
-        if _answers(self._socket):
+        if _is_ready(_said(self._socket)):
             return
         with self._starting():
             if not self._closing.is_set():
@@ -199,7 +199,9 @@ class Embedded:
 
     def _wait_until_it_answers(self, server: subprocess.Popen[bytes] | None) -> None:
         deadline = time.monotonic() + START_TIMEOUT
-        while not _answers(self._socket):
+        while not _is_ready(said := _said(self._socket)):
+            if said:  # it reads its data, however long that takes: who gave up would end it, and the next one, too
+                deadline = time.monotonic() + START_TIMEOUT
             if server is not None and server.poll() is not None:
                 raise Unreachable(
                     f"the store in {self.folder} does not start: {self._last_words()}; "
@@ -337,8 +339,13 @@ def _client(url: str, timeout: float) -> redis.Redis:
     return redis.Redis.from_url(url, socket_timeout=timeout, retry=Retry(NoBackoff(), 0))
 
 
-def _answers(path: Path) -> bool:
-    """Whether a server is there and has read its data. One that refuses, as of a full disk, is not to be replaced.
+def _is_ready(said: bytes) -> bool:
+    """Whether a server is there and has read its data. One that refuses, as of a full disk, is not to be replaced."""
+    return said != b"" and not said.startswith(b"-LOADING")
+
+
+def _said(path: Path) -> bytes:
+    """Return what a server answers; nothing where there is none.
 
     By hand: Ctrl-C would be lost where it comes while a client of redis-py is thrown away (``__del__``).
     """
@@ -347,7 +354,6 @@ def _answers(path: Path) -> bool:
         try:
             connection.connect(str(path))
             connection.sendall(b"PING\r\n")
-            said = connection.recv(64)
+            return connection.recv(64)
         except OSError:
-            return False
-    return said != b"" and not said.startswith(b"-LOADING")
+            return b""

@@ -36,8 +36,12 @@ def test_a_file_that_was_rotated_is_found_again_under_its_name(tmp_path: Path) -
     assert path.read_bytes() == b"4\n"
     path.write_bytes(b"")  # logrotate's copytruncate
     file.append(b"5\n")
-    file.close()
     assert path.read_bytes() == b"5\n"
+    path.rename(rotated)
+    path.touch()  # by logrotate's create, or another worker
+    file.append(b"6\n")
+    file.close()
+    assert (rotated.read_bytes(), path.read_bytes()) == (b"5\n", b"6\n")
 
 
 def test_a_full_disk_is_said_once_and_leaves_lines_whole(

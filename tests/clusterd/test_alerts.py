@@ -69,6 +69,8 @@ def test_a_repeated_delivery_is_silent_unless_its_alerts_may_have_been_lost() ->
         ("joined", "near"),
         ("joined", "identical"),
     ]
+    merged = JOINED._replace(changes=(Change("near", "merged", "c1", 2),))  # of one that had not been applied
+    assert [(a.event, a.policy) for a in alerts_of(merged, at=0, again=True)] == [("merged", "near")]
 
 
 def test_alerts_are_read_since_a_time_in_order(client: redis.Redis, prefix: str) -> None:

@@ -113,10 +113,13 @@ def test_of_a_log_that_is_not_named_the_daemons_say_what_waits(
 ) -> None:
     where = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
 
-    def lag() -> int:
-        return int(json.loads(clusterd("status", "--json", folder=tmp_path, **where).stdout)["lag"])
+    def lag() -> int | None:
+        said: int | None = json.loads(clusterd("status", "--json", folder=tmp_path, **where).stdout)["lag"]
+        return said
 
     with closing(Calls(services.redis)) as calls:
+        health.beat(calls, prefix, health.Report(log="kafka"))
+        assert lag() is None  # nor does the daemon know yet
         health.beat(calls, prefix, health.Report(log="kafka", lag=7))
         health.beat(calls, prefix, health.Report(log="kafka", lag=5))
         assert lag() == 7

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from clusterd.services import open_services
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.settings import daemons_own
+
+BOUNDS = re.compile(r"(?P<least>[\d.]+) (or more|to (?P<most>[\d.]+))")
 
 
 def toml(tmp_path: Path, text: str) -> Path:
@@ -109,6 +113,7 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
         ("explore = 1.5", "0 to 1"),
         ("[policies]\nnear = { resemblence = 0.9 }", r"policy near knows no 'resemblence'; did you mean resemblance\?"),
         ("[policies]\nnear = { resemblance = 9 }", r"0 < R, C <= 1"),
+        ("[policies]\nnear = { resemblance = true }", r"0 < R, C <= 1"),
         ("policies = 3", "CLUSTERD_POLICIES = 3 is not accepted; it takes a table such as"),
         ("policies = '{'", "CLUSTERD_POLICIES = '{' is not accepted; it takes a table such as"),
         ('[policies]\n"a b" = { resemblance = 0.9 }', "CLUSTERD_POLICIES names a policy 'a b'; a name has letters"),
@@ -135,6 +140,7 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
             'alert_webhook = "http://h/a b?token"',
             r"CLUSTERD_ALERT_WEBHOOK = 'http://h/…' is not accepted; it takes http",
         ),
+        ('alert_webhook = "http://h:0/"', r"= 'http://h:0/' is not accepted; it takes http"),
         ('alert_webhook = "http://me:to/ken@h/"', r"= 'http://me:\*\*\*@h/' is not accepted; it takes http"),
         ("session_timeout = 10_000_000", "it takes 1 to 86400"),
         ("batch = 1\nCLUSTERD_BATCH = 2", "CLUSTERD_BATCH is given twice, in two spellings"),
@@ -145,6 +151,21 @@ def test_a_wrong_setting_is_named_with_what_would_be_right(tmp_path: Path, text:
     with pytest.raises(SettingError, match=said) as caught:
         Config.load(file, {})
     assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Config) if BOUNDS.search(field.metadata["accepts"])])
+def test_a_number_may_be_as_small_and_as_large_as_is_said(name: str) -> None:
+    (declared,) = (field for field in fields(Config) if field.name == name)
+    bounds = BOUNDS.search(declared.metadata["accepts"])
+    assert bounds is not None
+    number = type(declared.default)
+    step = 1 if number is int else 0.001
+    least, most = number(bounds["least"]), number(bounds["most"] or bounds["least"])
+    for value in (least, most):
+        assert getattr(Config.load(environment={f"CLUSTERD_{name.upper()}": str(value)}), name) == value
+    for value in (least - step, *([most + step] if bounds["most"] else [])):
+        with pytest.raises(SettingError, match="it takes "):
+            Config.load(environment={f"CLUSTERD_{name.upper()}": str(value)})
 
 
 def test_ports_of_the_metrics_that_would_be_none_are_refused() -> None:

@@ -271,18 +271,3 @@ def test_a_worker_whose_parent_was_killed_before_it_began_ends(group: Daemons) -
     finally:
         worker.kill()
         worker.join()
-
-
-def test_it_ends_with_the_process_that_started_it_where_asked(redis_url: str, prefix: str) -> None:
-    settings = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
-    code = (
-        "import subprocess, sys, time\n"
-        "subprocess.Popen([sys.executable, '-m', 'clusterd', 'run', '--with-parent'], start_new_session=True)\n"
-        "time.sleep(60)"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, **settings}, stderr=subprocess.DEVNULL)
-    with redis.Redis.from_url(redis_url) as client:
-        until(lambda: bool(health.daemons(client, prefix)))
-        parent.kill()
-        parent.wait()
-        until(lambda: not health.daemons(client, prefix))

@@ -286,6 +286,7 @@ def test_a_lesson_that_does_not_end_is_seen(
         report.stepped_at = time.monotonic() + 60  # the worker goes on
         (line,) = [line for line in asked("/metrics").splitlines() if line.startswith("clusterd_upkeep_seconds ")]
         assert float(line.split()[1]) > 0.3
+        assert "clusterd_lag" not in asked("/metrics"), "nobody knows it yet"
         assert json.loads(asked("/live"))["upkeep_seconds"] > 0.3
         beat(services, prefix, report)
         assert run(["run", "--check", "--json", "--redis", redis_url]) == 0
@@ -296,6 +297,7 @@ def test_a_lesson_that_does_not_end_is_seen(
         ended.set()
         assert upkeep.stop(30)
     assert report.upkeep_seconds() == 0
+    assert "clusterd_lag 0.0" in asked("/metrics")
 
 
 def test_metrics_say_what_was_told_and_what_the_store_holds(group: Daemons) -> None:

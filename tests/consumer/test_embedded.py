@@ -13,7 +13,14 @@ from typing import Any
 
 import pytest
 import redis
-from clusterd_consumer.embedded import SOCKET_PATH_LIMIT, Embedded, embedded, server_binaries, socket_path
+from clusterd_consumer.embedded import (
+    SERVER_OPTIONS,
+    SOCKET_PATH_LIMIT,
+    Embedded,
+    embedded,
+    server_binaries,
+    socket_path,
+)
 from clusterd_crawler.errors import Unreachable
 
 from tests.services.locks import is_free
@@ -55,6 +62,32 @@ def test_the_second_user_joins_and_the_last_one_shuts_down(tmp_path: Path) -> No
     assert server_pid(second.url) == pid
     second.close()
     wait_until(lambda: not alive(pid))
+
+
+def test_who_joins_a_server_that_does_not_answer_yet_waits_for_it(tmp_path: Path) -> None:
+    """As one that reads its data, and whose first user was killed meanwhile."""
+    with embedded(tmp_path) as url:
+        pid = server_pid(url)
+        os.kill(pid, signal.SIGSTOP)
+        answers = threading.Event()
+        threading.Timer(0.5, lambda: (answers.set(), os.kill(pid, signal.SIGCONT))).start()
+        with embedded(tmp_path):
+            assert answers.is_set()
+
+
+def test_a_server_that_takes_long_to_read_its_data_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was ended for that, and so was the next one."""
+    with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
+        client.mset({f"key {n}": n for n in range(500)})
+        client.bgrewriteaof()
+        wait_until(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
+    slowly = "--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024"
+    monkeypatch.setattr("clusterd_consumer.embedded.SERVER_OPTIONS", (*SERVER_OPTIONS, *slowly))
+    monkeypatch.setattr("clusterd_consumer.embedded.START_TIMEOUT", 1.0)
+    with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
+        assert client.dbsize() == 500
 
 
 def test_processes_that_start_at_once_share_one_server(tmp_path: Path) -> None:

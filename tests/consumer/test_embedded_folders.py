@@ -37,6 +37,27 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path, monkeypatch: pyte
         shutil.rmtree(Path(note.read_text().strip()).parent)
 
 
+def test_a_folder_may_have_any_name_where_the_system_speaks_ascii_alone(tmp_path: Path) -> None:
+    """A crawl went on without clusterd there: what stands for the letters had no place in the socket's path."""
+    folder = tmp_path / "caf\xe9"
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    program = (
+        "import sys; from pathlib import Path; from clusterd_crawler.errors import Unreachable\n"
+        "from clusterd_consumer.embedded import embedded\n"
+        "from clusterd_crawler.servers.redis_client import connect, embedded_url, translated\n"
+        "folder = Path(sys.argv[1])\n"
+        "try:\n"
+        "    with translated(embedded_url(folder)): connect(embedded_url(folder)).ping()\n"
+        "except Unreachable: print('not there yet')\n"
+        "with embedded(folder): print(connect(embedded_url(folder)).ping())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, folder], env=os.environ | plain, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split("\n") == ["not there yet", "True", ""], done.stderr
+    shutil.rmtree(Path((folder / "redis.socket-path").read_text().strip()).parent)
+
+
 def test_a_copy_of_a_folder_is_a_store_of_its_own(tmp_path: Path) -> None:
     """Also where the socket lies elsewhere, as the path is too long for one: both stores were asked by one socket."""
     folder, copy = tmp_path / ("long" * 30), tmp_path / ("copy" * 30)

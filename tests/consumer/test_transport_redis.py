@@ -242,6 +242,35 @@ def test_what_a_consumer_is_still_at_does_not_come_to_it_again(client: redis.Red
     assert slow.backlog() == 6
 
 
+def test_what_could_not_be_acknowledged_is_acknowledged_later(
+    client: redis.Redis, redis_url: str, prefix: str, stream: str
+) -> None:
+    """It stayed pending, and its pages were worked on once more."""
+    client.acl_setuser(prefix, enabled=True, nopass=True, keys=["*"], commands=["+@all", "-xack"])
+    with connect(redis_url.replace("//", f"//{prefix[:-1]}%3A:any@")) as limited:
+        worker = member(limited, prefix)
+        publish(worker, 3)
+        position = {stream: worker.poll(3, 0.1)[-1].next}
+        with pytest.raises(Unreachable, match="xack"):
+            worker.commit(position)
+        client.acl_setuser(prefix, enabled=True, commands=["+xack"])
+        worker.commit(position)
+        assert client.xpending(stream, "g")["pending"] == 0
+    client.acl_deluser(prefix)
+
+
+def test_what_was_claimed_is_acknowledged_though_later_pages_are_in_hand(
+    client: redis.Redis, prefix: str, stream: str
+) -> None:
+    dead, other = member(client, prefix), RedisStreamTransport(client, prefix=prefix, group="g", claim_after=0.1)
+    publish(other, 3)
+    earlier = dead.poll(1, 0.1)
+    assert len(other.poll(2, 0.1)) == 2
+    wait_until(lambda: other.poll(1, 0.01))
+    other.commit({stream: earlier[-1].next})
+    assert other.backlog() == 2
+
+
 def test_another_transport_s_position_moves_nothing(client: redis.Redis, prefix: str) -> None:
     worker = member(client, prefix)
     publish(worker, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -229,6 +230,23 @@ def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(
     assert partition(hasty) == expected(current)
     assert entries(redis_url, prefix) == entries_of(redis_url, prefix, current)
     for opened in (lost, patient, hasty):
+        opened.close()
+
+
+def test_a_page_whose_message_is_lost_is_not_waited_for_until_a_clock_that_was_ahead_is_right(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store counted as unsettled for a year where the clock had been wrong by one."""
+    lost, index = interrupted(redis_url, prefix, "post", 1, die), RedisIndex(redis_url, prefix)
+    with pytest.raises(Lost):
+        lost.apply([page(D, 1, LEFT)], {})
+    index.apply([page(D, 2, ELSEWHERE)])
+    right = time.time
+    monkeypatch.setattr("time.time", lambda: right() + 365 * 86_400)
+    assert (index.settle(), index.only_awaits()) == (1, True)
+    monkeypatch.setattr("time.time", right)
+    assert index.settle() == 0
+    for opened in (lost, index):
         opened.close()
 
 

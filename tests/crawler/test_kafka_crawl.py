@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import shutil
 import signal
 import socket
 import struct
@@ -11,6 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +182,44 @@ def test_rules_of_a_topic_that_is_made_anew_are_heard_from_its_beginning(kafka_b
         wait_until(lambda: rules[-1].version == 4)
     finally:
         subscriber.close(5)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python leaves sockets to the GC
+def test_rules_of_a_broker_that_comes_back_older_are_all_read(broker: KafkaBroker, tmp_path: Path) -> None:
+    """As from a backup: what it was given before the crawl was back was passed over."""
+    log, kept = broker.folder / "log", tmp_path / "kept"
+
+    def publish(*versions: int) -> None:
+        for version in versions:
+            raw = json.dumps(rule_set_to_json(RuleSet("a.test", version, ()))).encode()
+            produce(broker.bootstrap, topics.RULES, b"a.test", raw)
+
+    def heard(feed: KafkaFeed) -> list[int]:
+        return [version_of(news.value) for news in feed.poll(0.2)]
+
+    def is_older(feed: KafkaFeed) -> bool:
+        try:
+            return bool(heard(feed) and False)
+        except Unreachable as error:
+            return "rules came back older" in str(error)
+
+    broker.start()
+    kafka_topics.ensure(broker.bootstrap)
+    publish(1)
+    broker.end()
+    shutil.copytree(log, kept)
+    broker.start()
+    publish(2, 3)
+    with closing(KafkaFeed(broker.bootstrap, "")) as feed:
+        wait_until(lambda: heard(feed) == [3])
+        broker.end()
+        shutil.rmtree(log)
+        kept.rename(log)
+        broker.start()
+        publish(4)
+        wait_until(lambda: is_older(feed), seconds=60)
+    with closing(KafkaFeed(broker.bootstrap, "")) as feed:  # as the subscriber does
+        wait_until(lambda: heard(feed) == [4])
 
 
 def test_rules_that_cannot_be_decompressed_are_spoken_of_once(

@@ -115,11 +115,12 @@ def test_pages_of_a_key_may_differ_where_near_duplicates_taught_it(known: KnownP
     assert known.decide("http://h.com/a?sid=4", 4) is None
 
 
-def test_a_known_page_that_is_too_old_justifies_nothing() -> None:
+def test_a_known_page_that_is_too_old_or_far_ahead_justifies_nothing() -> None:
     known = KnownPages.from_settings(Settings(skip_within="60", explore=0))
     known.load(rule_set(DROP_SID))
     known.fetched("http://h.com/a?sid=1", 1_000)
-    assert known.decide("http://h.com/a?sid=2", 61_000) is not None
+    assert [known.decide("http://h.com/a?sid=2", at) is None for at in (61_000, 61_001)] == [False, True]
+    known.fetched("http://h.com/a?sid=1", 86_400_000, earlier=True)  # of a clock that was a day ahead
     assert known.decide("http://h.com/a?sid=2", 61_001) is None
 
 

@@ -33,7 +33,6 @@ def _settings_table() -> str:
 @click.command("run", epilog=_settings_table())
 @click.option("--check", is_flag=True, help="Print how the daemons on this machine are; exit 1 where one is not well.")
 @click.option("--anywhere", is_flag=True, help="With --check: the daemons on other machines count too.")
-@click.option("--with-parent", is_flag=True, help="Stop when the process that started this one has ended.")
 @click.option("--group", metavar="NAME", help="Consumer group (default clusterd).")
 @click.option("--workers", metavar="N", type=int, help="Worker processes (default 1).")
 @click.option("--batch", metavar="N", type=int, help="Most pages in one call (default 256).")
@@ -45,7 +44,7 @@ def _settings_table() -> str:
 )
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), help="Least level that is logged (default info).")
 @click.pass_obj
-def run(invocation: Invocation, /, check: bool, anywhere: bool, with_parent: bool, **given: Any) -> int:
+def run(invocation: Invocation, /, check: bool, anywhere: bool, **given: Any) -> int:
     """Run the daemon: it reads sketches from Kafka or Redis Streams, keeps the clusters, publishes alerts and rules.
 
     Several daemons of one group share the work. SIGTERM finishes and commits the batch in hand.
@@ -57,7 +56,7 @@ def run(invocation: Invocation, /, check: bool, anywhere: bool, with_parent: boo
     from clusterd import daemon
 
     daemon.configure_logging(config)
-    if not daemon.run(config, with_parent):
+    if not daemon.run(config):
         daemon.end_at_once()
     return 0
 

@@ -1,7 +1,7 @@
 """``clusterd status``: what is in the store, and how far the work has come.
 
 Where Kafka does not answer, what the store knows is shown all the same: ``lag`` is null, ``unreachable`` says why, and
-the status is 1.
+the status is 1. It is null, too, where only the daemons could say it, and none of them has looked yet.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def lag_of(services: Services) -> tuple[int | None, str]:
     Where that lies in a log that is not named here, as where a question names Redis alone, the daemons say.
     """
     if told := services.of_another_log():
-        return max(int(report["lag"]) for report in told), ""
+        return max((report["lag"] for report in told if report["lag"] is not None), default=None), ""
     try:
         return services.lag(), ""
     except Unreachable as error:

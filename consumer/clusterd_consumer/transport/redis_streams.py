@@ -89,8 +89,8 @@ class RedisStreamTransport:
         self._acknowledged = False
         self._size_due: dict[str, float] = {}
         self._joined = False
-        #: Ids delivered to us and not acknowledged, in order.
-        self._delivered: deque[bytes] = deque()
+        #: Ids delivered to us and not acknowledged.
+        self._delivered: set[bytes] = set()
         self._waiting: deque[tuple[str, bytes, bytes]] = deque()
 
     def poll(self, max_records: int, timeout: float) -> Sequence[Record]:
@@ -144,12 +144,11 @@ class RedisStreamTransport:
     def commit(self, position: Position) -> None:
         """Acknowledge what lies before the position; now and then trim what everybody has acknowledged."""
         until = _parse(position.get(self._stream, "0-0"))
-        done = []
-        while self._delivered and _parse(self._delivered[0]) < until:
-            done.append(self._delivered.popleft())
+        done = {offset for offset in self._delivered if _parse(offset) < until}
         with translated():
             if done:
                 self._client.xack(self._stream, self._group, *done)
+                self._delivered -= done  # only now: a store that is away meanwhile is told again
                 self._acknowledged = True
             self._trim_when_due()
 
@@ -253,12 +252,11 @@ class RedisStreamTransport:
         """Take over what has been pending for too long; asked for twice in that time."""
         if time.monotonic() < self._claim_due:
             return []
-        held = set(self._delivered)
         answer = self._client.xautoclaim(
             self._stream, self._group, self._name, int(self._claim_after * 1000), start_id="0-0", count=max_records
         )
-        entries = [entry for entry in answer[1] if entry[0] not in held]
-        if gone := sum(offset not in held for offset in answer[2]):
+        entries = [entry for entry in answer[1] if entry[0] not in self._delivered]
+        if gone := sum(offset not in self._delivered for offset in answer[2]):
             self.missed += gone
             log.error(
                 "%d messages of %s were removed from it before they were worked on, and their pages are not known: "
@@ -277,7 +275,7 @@ class RedisStreamTransport:
     def _received(self, entries: Sequence[tuple[bytes, dict[bytes, bytes]]], again: bool) -> list[Record]:
         records = []
         for offset, fields in entries:
-            self._delivered.append(offset)
+            self._delivered.add(offset)
             records.append(
                 Record(
                     partition=self._stream,

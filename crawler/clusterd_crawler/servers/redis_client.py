@@ -192,4 +192,4 @@ def unix_url(socket: Path) -> str:
 
     A path of bytes that are no text has one, too, at which nobody answers: there the socket lies elsewhere.
     """
-    return f"unix://{quote(str(socket), errors='surrogateescape')}"
+    return f"unix://{quote(str(socket), errors='backslashreplace')}"

@@ -361,7 +361,8 @@ class KnownPages:
         return known.serves(purpose) and self._recent(known, at)
 
     def _recent(self, known: KnownPage, at: int) -> bool:
-        return self._within is None or at - known.at <= self._within
+        """Whether a page is as recent as asked; one of a clock that was far ahead is not until then."""
+        return self._within is None or abs(at - known.at) <= self._within
 
 
 def _is_own(held: HostPages, key: str, known: KnownPage) -> bool:

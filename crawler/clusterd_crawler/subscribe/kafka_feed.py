@@ -3,15 +3,15 @@
 Rules are read from the beginning (the topic is compacted by host) and kept as compressed bytes, about 300 a host; of
 rule sets that followed each other and are read together only the last is told: nobody is to hear of rules that were
 withdrawn before the crawl began. Verdicts are read from the end; known pages, where they are asked for, from a time on.
-New partitions are seen at the next start. A topic that was deleted and made anew takes a feed of its own: its offsets
-speak of other messages.
+New partitions are seen at the next start. A topic that was deleted and made anew, or came back older than it was read,
+as from a backup, takes a feed of its own: its offsets speak of other messages.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -63,6 +63,8 @@ class KafkaFeed:
             with translated():
                 self._assign(library.TopicPartition)
             self._ids = self._topic_ids()
+            #: Partition → the offset that comes next.
+            self._expected: dict[Any, int] = {}
         except BaseException:  # whoever asks again would leave one more with its thread each time
             self.close()
             raise
@@ -104,6 +106,7 @@ class KafkaFeed:
             raise Unreachable(f"one of {', '.join(self._topics)} was deleted")
         with translated():
             answer = self._consumer.poll(timeout_ms=int(1000 * seconds))
+            self._refuse_older(answer)
         news = [
             News(self._topics[record.topic], record.key or b"", record.value or b"")
             for records in answer.values()
@@ -114,6 +117,18 @@ class KafkaFeed:
             self._keep(item.key.decode("utf-8", "replace"), item.value)
         several = Counter(item.key for item in rules)
         return [item for item in news if several[item.key] < 2 or not self._is_superseded(item)]
+
+    def _refuse_older(self, answer: Mapping[Any, Sequence[Any]]) -> None:
+        """Raise `Unreachable` where the client has gone back to where it believes that an older log parts from ours.
+
+        That may lie behind what has been written since. Where nothing was fetched it is asked where it stands.
+        """
+        at = {partition: records[0].offset for partition, records in answer.items()}
+        at = at or {partition: self._consumer.position(partition, timeout_ms=0) for partition in self._expected}
+        for partition, offset in at.items():
+            if offset is not None and offset < self._expected.get(partition, 0):
+                raise Unreachable(f"{partition.topic} came back older than it was read")
+        self._expected.update({partition: records[-1].offset + 1 for partition, records in answer.items()})
 
     def _is_superseded(self, news: News) -> bool:
         """Whether it is a rule set of which a later version has been read."""

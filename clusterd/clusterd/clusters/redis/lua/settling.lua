@@ -53,11 +53,12 @@ local function unpend(packed)
   return true
 end
 
--- Whether a pending content that departed is waited for; noted when it first was. Else it is pending no more.
+-- Whether a pending content that departed is waited for; noted when it first was. Else it is pending no more. (Nor where
+-- that lies ahead by more: a clock that was set back would have it waited for until it is there again.)
 local function is_awaited(content, patience, now)
   if call('SISMEMBER', BASE .. ':w', content) == 0 then return false end
   local since = tonumber(call('HGET', BASE .. ':wt', content) or now)
-  if now - since < patience then
+  if math.abs(now - since) < patience then
     call('HSETNX', BASE .. ':wt', content, now)
     return true
   end

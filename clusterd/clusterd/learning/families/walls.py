@@ -1,7 +1,9 @@
 """Walls that stand before any path and any value: ``/node/12/edit?destination=node/12``, ``/tasks/EditForm.aspx?ID=7``.
 
 What `paths` is to queries that are the same value by value, this is to those of which parameters take ever new values,
-as they say where to go on or which item is meant. As two things may have any value at once, more is asked of it:
+as they say where to go on or which item is meant. Of the path a component may have any value, too, or all of them where
+the query has a value that stays (``/page?do=login&sectok=NEW``). As two things may have any value at once, more is
+asked of it:
 
 - what the pages show is a wall: other pages show it, too, as the log-in page itself does. A text that says that there
   is nothing, of this kind of pages alone, with such parameters or without, is none;
@@ -27,7 +29,16 @@ from clusterd.learning.evidence.shapes import ColumnKey, without
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE
 from clusterd.learning.families.one_page import new_valued, one_page
-from clusterd.learning.families.paths import Place, by_folder, family, of_places, queries, stands_at
+from clusterd.learning.families.paths import (
+    Place,
+    any_path,
+    by_folder,
+    family,
+    of_any_path,
+    of_places,
+    queries,
+    stands_at,
+)
 from clusterd.learning.trials.contexts import Proposal
 
 #: Fewest pages of a wall: where 1.5 % differ, so many clean ones in a row are luck in 4 % of orders, those of a family
@@ -72,8 +83,13 @@ def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
 
 def _of_form(snapshot: Snapshot, query: Hashes, form: Form, proposing: list[Rows]) -> Iterator[Proposal]:
     shape, dropped = form
-    among = distinct(snapshot.path[snapshot.shape == shape])
-    for place, found in of_places(snapshot, _less(snapshot, query, shape, dropped), proposing, among):
+    less, rows = _less(snapshot, query, shape, dropped), np.flatnonzero(snapshot.shape == shape)
+    if len(rows) and len(snapshot.shape_of(rows[0])) > len(dropped):
+        for members, outcome, free in of_any_path(snapshot, less, np.concatenate(proposing), rows):
+            tried = len(distinct(snapshot.path[members]))
+            if tried >= WALL and _is_wall(snapshot, members, any_path(snapshot, members[0]), dropped):
+                yield from family(snapshot, members, outcome, free, dropped)
+    for place, found in of_places(snapshot, less, proposing, distinct(snapshot.path[rows])):
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile
         if len(members) < WALL or not _is_wall(snapshot, members, place, dropped):
             continue

@@ -26,6 +26,7 @@ NODES = [(f"node/{n}", 1000 + n) for n in range(150)]
         lambda n: f"reply/{n}/?destination=node/{n}",
         lambda n: f"u{n // 2}/thing{n}/fork?token={n:x}{n}",
         lambda n: f"docs/p{n}?do=edit&sectok={n:x}{n}",
+        lambda n: f"node/{n}/edit.do;jsessionid={n:x}{n}?tab=1",
         lambda n: f"p{n}?do=edit&sectok={n:x}{n}",
         lambda n: f"docs{n % 30}/p{n}?do=edit&sectok={n:x}{n}",
     ],

@@ -23,7 +23,6 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key, component
-from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.both import Both
 from clusterd.learning.edits.edit import CandidateEdit, Drop, PathEdit
@@ -250,7 +249,7 @@ def family(
 def _query_of(snapshot: Snapshot, row: int, dropped: tuple[ColumnKey, ...]) -> list[Condition] | None:
     """Return the conditions that say a page's query, value by value; None where they cannot be written."""
     shape = snapshot.shape_of(row)
-    if not all(in_query(name) for name, _ in shape):
+    if not all(name for name, _ in shape):
         return None
     said = said_of(snapshot, [(key, snapshot.values(key)[[row]]) for key in shape if key not in dropped])
     there = [Condition(Key(*key), "any") for key in dropped]

@@ -22,7 +22,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.urls import in_query
 
 from clusterd.learning.evidence.arrays import Hashes, Rows, as_array, by_number, distinct
 from clusterd.learning.evidence.shapes import ColumnKey, without
@@ -75,7 +74,7 @@ def _enough_since(proposing: list[Rows]) -> int:
 def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
     """Return the parameters that take ever new values on pages of one shape, be it within each path."""
     shape = snapshot.shape_of(rows[0])
-    if not all(in_query(name) for name, _ in shape):
+    if not all(name for name, _ in shape):
         return ()
     values = {key: snapshot.values(key)[rows] for key in shape}
     return tuple(key for key in new_valued({**values, PATH: snapshot.path[rows]}) if key != PATH)

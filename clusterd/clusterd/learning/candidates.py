@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Final, cast
 
 from clusterd.learning.differences import COMPARED, PROPOSED, Difference, differences, duplicates
-from clusterd.learning.edits.aliases import aliases, renamed, without_part
-from clusterd.learning.edits.both import BothAtIndex
+from clusterd.learning.edits.aliases import aliases, renamed, renamed_page, without_part
+from clusterd.learning.edits.both import BothAtIndex, BothThere
 from clusterd.learning.edits.deep import cuts, without_ending, without_infix
-from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, Replace
+from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit, Replace
 from clusterd.learning.edits.fixed_values import FixedPairs, fixed_edits
 from clusterd.learning.edits.item_orders import item_orders, item_orders_in_paths
 from clusterd.learning.edits.path_ends import index_page, last_component, last_slash, lower_case
@@ -175,4 +175,6 @@ EDITS: Final[dict[str, Callable[..., CandidateEdit]]] = {
     "infix": without_infix,
     "spaces": spaces_in_path,
     "swap": lambda kept, gone: renamed(gone, kept),
+    "page": lambda kept, gone: renamed_page(gone, kept),
+    "both": lambda kind, what, names: BothThere(cast(PathEdit, EDITS[kind](*what)), Drop(names)),
 }

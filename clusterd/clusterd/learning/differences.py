@@ -32,6 +32,10 @@ COMPARED: Final = 400
 #: Pages that are read back at a time.
 READ: Final = 4096
 
+#: Kinds of differences of paths that are looked at where parameters differ, too: other names, and what one has more.
+RENAMED: Final = frozenset({"swap", "page"})
+LONGER: Final = frozenset({"slash", "index", "last", "part", "ending", "infix"})
+
 #: Its kind (`candidates.EDITS`), and what differs.
 Difference = tuple[str, tuple[Any, ...]]
 
@@ -132,6 +136,22 @@ def _difference(plain: ReadPage, page: ReadPage) -> Iterator[Difference]:
             yield "index and query", (last, *sorted(key for key, _ in page.query))
             if len(page.query) <= TOGETHER:
                 yield "fixed", (last, tuple(sorted((key, number) for key, (_, number) in page.query)))
+    if plain.path != page.path and plain.query != page.query:
+        yield from _both_differ(plain, page)
+
+
+def _both_differ(plain: ReadPage, page: ReadPage) -> Iterator[Difference]:
+    """Yield what the path of a page with further parameters has more than the plain one, or another name for."""
+    before, after = dict(plain.query), dict(page.query)
+    names = tuple(sorted(after.keys() - before.keys()))
+    if not 0 < len(names) <= TOGETHER or any(after.get(key, [None])[0] != value[0] for key, value in plain.query):
+        return
+    for kind, what in _path_difference(plain.path.split("/"), page.path.split("/")):
+        if kind in RENAMED:
+            kept, gone = what if what[0] in plain.path.split("/") else what[::-1]
+            yield "both", (kind, (kept, gone), names)
+        elif kind in LONGER and len(page.path) > len(plain.path):
+            yield "both", (kind, what, names)
 
 
 def _query_difference(plain: ReadPage, page: ReadPage) -> Iterator[Difference]:
@@ -172,6 +192,8 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
             yield "index", (b,)
         elif start == 0:
             yield "swap", (a, b)
+        elif end == 0:
+            yield "page", (a, b)
         for text, space in spaces_of_components(a, b):
             yield "spaces", (start + 3, text, space)
         longer, shorter = sorted((a, b), key=len, reverse=True)

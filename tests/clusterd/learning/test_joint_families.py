@@ -65,6 +65,16 @@ def test_small_combinations_are_a_family_together() -> None:
     assert not same(rules, alpha + "page1", "/doku.php?do=media&ns=delta&tab=files&id=page1")
 
 
+def test_a_session_in_the_path_is_as_one_in_the_query() -> None:
+    """Of 25 lists, each under 40 sessions, no two contents more than 50 trials: every session was fetched."""
+    rules = learned([(f"/list.do;jsessionid=A{n}?cat={n % 25}", n % 25) for n in range(1000)])
+    new = [key_under(rules, f"http://h.com/list.do;jsessionid=A{n}?cat=7")[0] for n in (8001, 8002)]
+    assert new[0] == new[1]
+    assert new[0] != key_under(rules, "http://h.com/list.do;jsessionid=A8001?cat=8")[0]
+    rules = learned([(f"/login.do;jsessionid=A{n}", 1) for n in range(200)])
+    assert len({key_under(rules, f"http://h.com/login.do;jsessionid=A{n}000")[0] for n in (1, 2)}) == 1
+
+
 def test_too_few_trials_together_are_no_family() -> None:
     each = 1 + (TRIALS - 1) // 6
     assert each >= EACH

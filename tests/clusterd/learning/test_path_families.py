@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
-from clusterd.learning.families.paths import DEPTH
+from clusterd.learning.contract import Page
+from clusterd.learning.evidence.arrays import Rows
+from clusterd.learning.evidence.moves import Moves
+from clusterd.learning.evidence.snapshot import Snapshot
+from clusterd.learning.families.paths import DEPTH, path_families
+from clusterd.learning.learner import Learner, accept
 
-from tests.clusterd.learning.one_host import key, learned
+from tests.clusterd.learning.one_host import HOST, key, learned
 
 WALL = 7
 ARTICLES = [(f"posts/{n}", 1000 + n) for n in range(150)]
@@ -120,3 +125,25 @@ def test_paths_of_another_depth_are_not_of_the_family() -> None:
 def test_paths_without_a_query_and_a_component_in_common_are_never_one_family() -> None:
     rules = learned([(f"p{n}", WALL) for n in range(150)])
     assert key(rules, "p8001") != key(rules, "p8002")
+
+
+def test_a_family_that_is_accepted_has_no_other_paths_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a hundred families had all paths of the host edited, twice: seconds of a lesson."""
+    learner = Learner(HOST)
+    pages = [(f"p{n}?do=w{n % 20}", n % 20) for n in range(2400)]
+    learner.observe(Page(f"http://{HOST}/{path}", content) for path, content in pages)
+    snapshot = Snapshot(learner.evidence)
+    looked_at: list[int] = []
+    table = Moves.table
+
+    def counted(moves: Moves, present: Rows, items: Sequence[str], move: Callable[[str], int | None]) -> Rows:
+        looked_at.append(len(present))
+        return table(moves, present, items, move)
+
+    monkeypatch.setattr(Moves, "table", counted)
+    accepted = 0
+    for proposal in path_families(snapshot):
+        accept(snapshot, proposal)
+        accepted += 1
+    assert accepted == 20
+    assert sum(looked_at) <= 2 * len(pages)

@@ -26,6 +26,9 @@ NODES = [(f"node/{n}", 1000 + n) for n in range(150)]
         lambda n: f"reply/{n}/?destination=node/{n}",
         lambda n: f"u{n // 2}/thing{n}/fork?token={n:x}{n}",
         lambda n: f"docs/p{n}?do=edit&sectok={n:x}{n}",
+        lambda n: f"node/{n}/edit.do;jsessionid={n:x}{n}?tab=1",
+        lambda n: f"p{n}?do=edit&sectok={n:x}{n}",
+        lambda n: f"docs{n % 30}/p{n}?do=edit&sectok={n:x}{n}",
     ],
 )
 def test_a_wall_is_one_page_whatever_path_and_parameter(wall: Callable[[int], str]) -> None:
@@ -87,12 +90,20 @@ def test_the_same_pages_without_parameters_make_no_wall() -> None:
     assert not same(rules, "node/8012/reviews?from=1", "node/9012/reviews?from=2")
 
 
-def test_several_values_of_few_paths_are_no_wall_before_others() -> None:
+@pytest.mark.parametrize("form", ["node/{}/edit?token=t{}", "page{}?do=edit&token=t{}", "docs/{}/?do=edit&token=t{}"])
+def test_several_values_of_few_paths_are_no_wall_before_others(form: str) -> None:
     """A hundred and more pages, of fewer paths: of these it is known, not of every path."""
-    pages = [(f"node/{n % 30}/edit?token=t{n}", WALL) for n in range(300)]
-    rules = learned([LOG_IN, *pages, *NODES])
-    assert same(rules, "node/7/edit?token=t801", "node/7/edit?token=t901")
-    assert not same(rules, "node/801/edit?token=t801", "node/901/edit?token=t901")
+    rules = learned([LOG_IN, *((form.format(n % 30, n), WALL) for n in range(900)), *NODES])
+    assert same(rules, form.format(7, 801), form.format(7, 901))
+    assert not same(rules, form.format(801, 801), form.format(901, 901))
+
+
+@pytest.mark.parametrize("query", ["?do=reviews", "?do=reviews&from={0}"])
+def test_what_only_pages_of_one_query_show_is_no_wall_before_any_path(query: str) -> None:
+    """Of most pages nobody has written a review, with ``from`` and without."""
+    reviews = [(f"page{n}" + query.format(n), WALL) for n in range(300)]
+    rules = learned([*reviews, *((f"page{n}?do=reviews&from={n}", WALL) for n in range(300)), *NODES])
+    assert not same(rules, "page8012?do=reviews&from=1", "page9012?do=reviews&from=2")
 
 
 def test_paths_with_other_parameters_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,13 +64,25 @@ def without_part(start: int, text: str) -> Alias:
 
 def renamed(gone: str, kept: str) -> Alias:
     """Return the edit by which the first folder has another name, for all that is in it."""
-    key = component(0)
-    return Alias(
-        (Edit(key, "set", kept),),
-        lambda parts: [kept, *parts[1:]] if parts[0] == gone else None,
-        (Condition(key, "is", (gone,)),),
-        names=frozenset({(gone,), (kept,)}),
-    )
+    return _renamed(component(0), gone, kept)
+
+
+def renamed_page(gone: str, kept: str) -> Alias:
+    """Return the edit by which a script has another name, in whatever folder: ``forum/print.php?t=1``."""
+    return _renamed(Key(end=1), gone, kept)
+
+
+def _renamed(key: Key, gone: str, kept: str) -> Alias:
+    at = -1 if key.end else 0
+
+    def change(parts: list[str]) -> list[str] | None:
+        if parts[at] != gone:
+            return None
+        return [kept if place == at % len(parts) else part for place, part in enumerate(parts)]
+
+    condition = Condition(key, "is", (gone,))
+    names = frozenset({(gone,), (kept,)})
+    return Alias((Edit(key, "set", kept),), change, (condition,), place=(key,) if at else (), names=names)
 
 
 def aliases(contents: Iterable[PathsByQuery]) -> list[PathEdit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from clusterd_crawler.rules import Condition, Edit
+from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import Drop, PathEdit, unmoved
 from clusterd.learning.evidence.arrays import Flags, Hashes
@@ -72,3 +72,20 @@ class BothAtIndex(Both):
     def _ends(self) -> set[str]:
         (condition,), (edit,) = self.path.needs, self.path.transformation
         return {edit.value, *condition.values}
+
+
+@dataclass(frozen=True, slots=True)
+class BothThere(Both):
+    """The same where all of the parameters are there: ``index2.php?id=5&pop=1`` is ``index.php?id=5``."""
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """What the edit of the path needs, and the parameters."""
+        return (*self.path.needs, *(Condition(Key(*key), "any") for key in self.own))
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows that both change, and that have all of the parameters."""
+        found = self.path.rows(snapshot) & unmoved(snapshot, self.own)
+        for key in self.own:
+            found &= snapshot.values(key) > 0
+        return found

@@ -16,7 +16,7 @@ from clusterd_crawler.rule_language.edits import ANY_VALUE
 from clusterd_crawler.rule_language.keys import PASSES
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
-from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, distinct
 from clusterd.learning.evidence.columns import value_hash
 from clusterd.learning.evidence.moves import Moves
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, in_order, without
@@ -281,14 +281,14 @@ class PathEdit:
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows whose path changes."""
-        paths = self._paths(snapshot)
+        paths = self._paths(snapshot, snapshot.paths_present())
         changed: Flags = paths[snapshot.path] != snapshot.path
         return changed
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Exchange the paths' hashes."""
         after, before = snapshot.key.copy(), snapshot.path[rows]
-        became = self._paths(snapshot)[before]
+        became = self._paths(snapshot, distinct(before))[before]
         hashes = snapshot.evidence.paths.table()  # of the paths, too, that the edit has just made
         after[rows] += hashes[became] - hashes[before]
         return after
@@ -296,9 +296,11 @@ class PathEdit:
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
         """Edit the paths of the given rows."""
         snapshot.key = self.keys(snapshot, rows)
-        snapshot.path[rows] = self._paths(snapshot)[snapshot.path[rows]]
+        before = snapshot.path[rows]
+        snapshot.path[rows] = self._paths(snapshot, distinct(before))[before]
 
-    def _paths(self, snapshot: Snapshot) -> Rows:
+    def _paths(self, snapshot: Snapshot, among: Rows) -> Rows:
+        """Return for every number what its path becomes, if it is among these, each once."""
         paths = snapshot.evidence.paths
 
         def move(path: str) -> int | None:
@@ -315,7 +317,7 @@ class PathEdit:
 
         # What says where it applies is known by what it says; of other edits nothing is remembered.
         moves = snapshot.evidence.path_moves.moves((self.transformation, self.needs)) if self.needs else Moves()
-        return moves.table(snapshot.paths_present(), paths.items, move)
+        return moves.table(among, paths.items, move)
 
 
 def deletions(own: Iterable[ColumnKey]) -> tuple[Edit, ...]:

@@ -14,7 +14,7 @@ rule had kept out come in a row when it is withdrawn, and say nothing of what ha
 All of this is counted within one crawl, the latest, and the rule holds in that crawl only: the next one finds every
 content of the host again, so that whatever it fetches has been shown before, and must not be kept from it.
 
-Only URLs with a query: paths without one are mostly the content itself.
+Only URLs with parameters, in the query or the path: paths without are mostly the content itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
-from clusterd_crawler.urls import in_query
 
 from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, by_number, distinct, firsts, paired
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
@@ -146,7 +145,7 @@ def _is_open(values: Rows) -> bool:
 def _proposal(
     snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int, novel: Flags, crawl: str
 ) -> Proposal | None:
-    if not shape or not all(in_query(name) for name, _ in shape):
+    if not shape or not all(name for name, _ in shape):
         return None
     path = snapshot.evidence.paths.items[int(snapshot.path[run[0]])]
     conditions = [Condition(Key(), "is", (path,)), Condition(Key(), "only", tuple(sorted({key[0] for key in shape})))]

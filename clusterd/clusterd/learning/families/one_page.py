@@ -14,7 +14,6 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
-from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.edit import Drop
 from clusterd.learning.evidence.arrays import Flags, Rows, by_number, combined, distinct, firsts, paired
@@ -59,7 +58,7 @@ def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
 
 def _families_of_form(snapshot: Snapshot, rows: Rows) -> Iterator[Proposal]:
     shape = snapshot.shape_of(rows[0])
-    if not shape or not all(in_query(name) for name, _ in shape):
+    if not shape or not all(name for name, _ in shape):
         return
     values = {key: snapshot.values(key)[rows] for key in shape}
     dropped = new_valued(values)

@@ -23,11 +23,10 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key, component
-from clusterd_crawler.urls import in_query
 
 from clusterd.learning.edits.both import Both
 from clusterd.learning.edits.edit import CandidateEdit, Drop, PathEdit
-from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, by_number, distinct, numbered
+from clusterd.learning.evidence.arrays import Hashes, Rows, by_number, distinct, numbered
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, brings_new_values, one_page, said_of
@@ -57,7 +56,9 @@ def path_families(snapshot: Snapshot) -> Iterator[Proposal]:
     if not (counts >= TOGETHER).any():
         return
     query = queries(snapshot)
-    yield from _of_any_path(snapshot, query, counts >= TOGETHER)
+    common = np.flatnonzero((counts >= TOGETHER)[snapshot.content])
+    for members, outcome, free in of_any_path(snapshot, query, common, np.arange(len(snapshot))):
+        yield from family(snapshot, members, outcome, free)
     large = [np.flatnonzero(snapshot.content == content) for content in np.flatnonzero(counts >= FAMILY).tolist()]
     for place, members in of_places(snapshot, query, large, snapshot.paths_present()):
         yield from family(snapshot, members, one_page(snapshot, members), list(place[0]))
@@ -69,17 +70,22 @@ def queries(snapshot: Snapshot) -> Hashes:
     return query
 
 
-def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags) -> Iterator[Proposal]:
-    """Yield the families of one query, of as many components each."""
-    found, counts = np.unique(query[is_common[snapshot.content]], return_counts=True)
+def of_any_path(
+    snapshot: Snapshot, query: Hashes, proposing: Rows, among: Rows
+) -> Iterator[tuple[Rows, Outcome | None, list[int]]]:
+    """Yield what may be families of one query, of as many components each, and which of these may have any value.
+
+    ``proposing``: pages of common contents; ``among``: the pages that are looked at.
+    """
+    found, counts = np.unique(query[proposing], return_counts=True)
     common = found[counts >= FAMILY]
-    order = np.argsort(query, kind="stable") if len(common) else np.zeros(0, np.int64)
+    order = among[np.argsort(query[among], kind="stable")] if len(common) else among[:0]
     starts, ends = (np.searchsorted(query[order], common, side) for side in ("left", "right"))
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         rows = order[start:end]
         if snapshot.shape_of(rows[0]) != ():
             for members, paths in _of_one_depth(snapshot, rows):
-                yield from _of_folders(snapshot, members, paths)
+                yield _of_folders(snapshot, members, paths)
 
 
 def _of_one_depth(snapshot: Snapshot, rows: Rows, fewest: int = FAMILY) -> Iterator[tuple[Rows, list[list[str]]]]:
@@ -94,14 +100,12 @@ def _of_one_depth(snapshot: Snapshot, rows: Rows, fewest: int = FAMILY) -> Itera
             yield np.array([row for row, _ in found], np.int64), [parts for _, parts in found]
 
 
-def _of_folders(snapshot: Snapshot, members: Rows, paths: list[list[str]]) -> Iterator[Proposal]:
+def _of_folders(snapshot: Snapshot, members: Rows, paths: list[list[str]]) -> tuple[Rows, Outcome | None, list[int]]:
     free = [at for at, part in enumerate(paths[0]) if part or at < len(paths[0]) - 1]
     folders = by_number(numbered([parts[0] for parts in paths]), members)
     if len(folders) > FORMS:
-        yield from family(snapshot, members, one_page(snapshot, members), free)
-        return
-    members, outcome = by_folder(snapshot, folders)
-    yield from family(snapshot, members, outcome, free[1:])
+        return members, one_page(snapshot, members), free
+    return *by_folder(snapshot, folders), free[1:]
 
 
 def by_folder(snapshot: Snapshot, folders: list[Rows]) -> tuple[Rows, Outcome | None]:
@@ -140,6 +144,12 @@ def of_places(snapshot: Snapshot, query: Hashes, large: list[Rows], among: Rows)
 def stands_at(place: Place, parts: list[str]) -> bool:
     """Whether a path is one of a place."""
     return len(parts) == place[1].count("/") + 1 and _without(parts, place[0]) == place
+
+
+def any_path(snapshot: Snapshot, row: int) -> Place:
+    """Return the place in which all paths stand that have as many components as a page's."""
+    parts = snapshot.evidence.paths.parts(int(snapshot.path[row]))
+    return _without(parts, tuple(range(len(parts))))
 
 
 def _of_one_component(snapshot: Snapshot, query: Hashes, large: list[Rows]) -> Counter[tuple[Place, int]]:
@@ -239,7 +249,7 @@ def family(
 def _query_of(snapshot: Snapshot, row: int, dropped: tuple[ColumnKey, ...]) -> list[Condition] | None:
     """Return the conditions that say a page's query, value by value; None where they cannot be written."""
     shape = snapshot.shape_of(row)
-    if not all(in_query(name) for name, _ in shape):
+    if not all(name for name, _ in shape):
         return None
     said = said_of(snapshot, [(key, snapshot.values(key)[[row]]) for key in shape if key not in dropped])
     there = [Condition(Key(*key), "any") for key in dropped]

@@ -1,7 +1,9 @@
 """Walls that stand before any path and any value: ``/node/12/edit?destination=node/12``, ``/tasks/EditForm.aspx?ID=7``.
 
 What `paths` is to queries that are the same value by value, this is to those of which parameters take ever new values,
-as they say where to go on or which item is meant. As two things may have any value at once, more is asked of it:
+as they say where to go on or which item is meant. Of the path a component may have any value, too, or all of them where
+the query has a value that stays (``/page?do=login&sectok=NEW``). As two things may have any value at once, more is
+asked of it:
 
 - what the pages show is a wall: other pages show it, too, as the log-in page itself does. A text that says that there
   is nothing, of this kind of pages alone, with such parameters or without, is none;
@@ -20,14 +22,22 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.urls import in_query
 
 from clusterd.learning.evidence.arrays import Hashes, Rows, as_array, by_number, distinct
 from clusterd.learning.evidence.shapes import ColumnKey, without
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE
 from clusterd.learning.families.one_page import new_valued, one_page
-from clusterd.learning.families.paths import Place, by_folder, family, of_places, queries, stands_at
+from clusterd.learning.families.paths import (
+    Place,
+    any_path,
+    by_folder,
+    family,
+    of_any_path,
+    of_places,
+    queries,
+    stands_at,
+)
 from clusterd.learning.trials.contexts import Proposal
 
 #: Fewest pages of a wall: where 1.5 % differ, so many clean ones in a row are luck in 4 % of orders, those of a family
@@ -64,7 +74,7 @@ def _enough_since(proposing: list[Rows]) -> int:
 def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
     """Return the parameters that take ever new values on pages of one shape, be it within each path."""
     shape = snapshot.shape_of(rows[0])
-    if not all(in_query(name) for name, _ in shape):
+    if not all(name for name, _ in shape):
         return ()
     values = {key: snapshot.values(key)[rows] for key in shape}
     return tuple(key for key in new_valued({**values, PATH: snapshot.path[rows]}) if key != PATH)
@@ -72,8 +82,13 @@ def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
 
 def _of_form(snapshot: Snapshot, query: Hashes, form: Form, proposing: list[Rows]) -> Iterator[Proposal]:
     shape, dropped = form
-    among = distinct(snapshot.path[snapshot.shape == shape])
-    for place, found in of_places(snapshot, _less(snapshot, query, shape, dropped), proposing, among):
+    less, rows = _less(snapshot, query, shape, dropped), np.flatnonzero(snapshot.shape == shape)
+    if len(rows) and len(snapshot.shape_of(rows[0])) > len(dropped):
+        for members, outcome, free in of_any_path(snapshot, less, np.concatenate(proposing), rows):
+            tried = len(distinct(snapshot.path[members]))
+            if tried >= WALL and _is_wall(snapshot, members, any_path(snapshot, members[0]), dropped):
+                yield from family(snapshot, members, outcome, free, dropped)
+    for place, found in of_places(snapshot, less, proposing, distinct(snapshot.path[rows])):
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile
         if len(members) < WALL or not _is_wall(snapshot, members, place, dropped):
             continue

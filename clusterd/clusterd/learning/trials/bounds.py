@@ -12,6 +12,7 @@ import numpy as np
 
 from clusterd.learning.edits import spellings
 from clusterd.learning.edits.aliases import Alias
+from clusterd.learning.edits.both import BothThere
 from clusterd.learning.edits.components import VALUES, AnyComponent
 from clusterd.learning.edits.deep import Cut, Ending
 from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, PathEdit, Replace
@@ -80,7 +81,7 @@ def bound_of_values(trials: Trials, found: list[Attribute], prior: int) -> float
         values = [trials.records(known)[0] for known in found if known.key == trials.edit.value]
         return ANY_BOUND if any(np.count_nonzero(good[1:]) >= VALUES for good in values) else OPEN_BOUND
     own = [trials.records(known) for known in found if known.column in trials.edit.own]
-    if isinstance(trials.edit, PathReference | Ending) or any(is_open(good, bad) for good, bad in own):
+    if isinstance(trials.edit, PathReference | Ending | BothThere) or any(is_open(good, bad) for good, bad in own):
         return OPEN_BOUND
     rest = [known for known in found if known.column not in trials.edit.own]
     if isinstance(trials.edit, PathEdit) and not prior:  # That it holds for any path below is what an alias says.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Final, cast
 
 from clusterd.learning.differences import COMPARED, PROPOSED, Difference, differences, duplicates
@@ -34,6 +34,8 @@ from clusterd.learning.trials.pooled import pools
 CANDIDATES: Final = 80
 #: Candidates besides, of the kinds that have the fewest among these.
 ADDED: Final = 16
+#: Most deletions that are looked at where they are but a step to something else.
+DELETIONS: Final = 12
 #: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
 #: framework's query parser suggest; dropping something has to earn all of it.
 PRIORS: Final = {"order": 17, "decode": 14, "form": 14, "index": 5, "slash": 5}
@@ -49,6 +51,13 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     found = [*_of_differences(snapshot, counted), *_of_pages(snapshot, clusters, counted)]
     pooled = _pools(snapshot, counted)
     return pooled, fairly([offer for offer in found if offer not in pooled], CANDIDATES - len(pooled))
+
+
+def deletions(snapshot: Snapshot) -> list[Candidate]:
+    """Return the best supported deletions among the proposals, also of pages whose parameters have another order."""
+    counted = differences(snapshot, list(duplicates(snapshot)))
+    found = (offer for offer in _of_differences(snapshot, counted) if isinstance(offer[0], Drop))
+    return list(islice(dict.fromkeys(chain(_pools(snapshot, counted), found)), DELETIONS))
 
 
 def _of_differences(snapshot: Snapshot, counted: Counter[Difference]) -> Iterator[Candidate]:

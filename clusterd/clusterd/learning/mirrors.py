@@ -10,6 +10,9 @@ Only sites of one group, a registrable domain, are ever compared (of an IP addre
 under any port). A rule spans the group and is published under the group's name. The site met later is taken for a
 mirror of the one met earlier, so that rules never run in a circle.
 
+Parameters that do not matter within the group are left out of the comparison: where each link has a session of its own
+no two sites have a URL in common.
+
 Cost: one more parse a page of groups that have several sites, and learning as a host of their size; `PAGES` and `SITES`
 bound what a group can cost, whatever its names (a wildcard in the DNS makes a million).
 """
@@ -26,6 +29,7 @@ import numpy as np
 from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Identity, Rule, component, rule_id
 from clusterd_crawler.urls import Url, canonical_if_any, registrable, site_of
 
+from clusterd.learning.candidates import deletions
 from clusterd.learning.contract import PAGES, SITES, Page
 from clusterd.learning.edits.edit import PathEdit
 from clusterd.learning.evidence.arrays import Rows, begins
@@ -77,11 +81,17 @@ class MirrorLearner(Learner):
         """Yield the mirrors that hold."""
         if len(self.sites) < 2:
             return
+        self._let_go(snapshot)
         for mirror, site in self._candidates(snapshot):
             found = refine(snapshot, _exchange(mirror, site))
             if found is not None:
                 accept(snapshot, found)
                 yield found, 0
+
+    def _let_go(self, snapshot: Snapshot) -> None:
+        """Compare pages without the parameters that do not matter, as sessions: a page of another site has others."""
+        for _ in self._judged(snapshot, deletions(snapshot)):
+            pass  # each is accepted by now, and that it is a rule is said by the sites themselves
 
     def _candidates(self, snapshot: Snapshot) -> list[tuple[str, str]]:
         """Return (site met later, site met earlier) of those with pages in common, the most first."""

@@ -87,6 +87,28 @@ def test_rules_of_the_site_hold_on_its_mirror_and_keys_are_fixed_points() -> Non
     assert pages.key(key)[0] == key
 
 
+@pytest.mark.parametrize("differ", [False, True])
+def test_mirrors_are_compared_without_a_session_that_each_link_has(differ: bool) -> None:
+    from clusterd_crawler.rules import Edit, Key, Rule
+
+    first, second = "http://example.com", "http://www.example.com"
+    visits = [(site, n) for site in (first, second) for n in range(60)] * 3
+    chosen = random.Random(1)
+    pages = [
+        (f"{site}/item.php?id={n}&sid={chosen.getrandbits(64):x}", n + 1000 * (differ and site == second))
+        for site, n in visits
+    ]
+    rules = learned("example.com", pages)
+    drops = [Rule(host, host, (), (Edit(Key("sid"), "delete"),)) for host in ("example.com", "www.example.com")]
+    decider = known(RuleSet("example.com", 2, (*rules.rules, drops[0])))
+    decider.load(RuleSet("www.example.com", 1, (drops[1],)))
+
+    decider.fetched(f"{first}/item.php?id=99&sid=a", 1)
+
+    assert (decider.decide(f"{second}/item.php?id=99&sid=b", 2) is None) == differ
+    assert all(rule.spans for rule in rules.rules)
+
+
 def test_sites_that_differ_in_a_folder_are_mirrors_elsewhere() -> None:
     first, second = "http://example.com", "http://www.example.com"
     pages = both(first, second)

@@ -9,6 +9,8 @@ from time import perf_counter
 
 import pytest
 from clusterd.learning.contract import Page
+from clusterd.learning.evidence.columns import Evidence
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import FAMILY
 from clusterd.learning.learner import Learner
 from clusterd_crawler.errors import NotFound
@@ -296,3 +298,29 @@ def test_a_path_that_grows_for_ever_is_compared_with_none() -> None:
 def test_a_query_without_a_name_is_no_parameter() -> None:
     rules = learn([(f"/x{n}{mark}", n) for n in range(60) for mark in ("", "?")])
     assert not rules or not rules.rules
+
+
+def test_a_lesson_costs_little_where_any_filters_stand_in_any_combination(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a shop whose lists are equal by chance: each edit was judged on nearly all pages, value by value."""
+    monkeypatch.setattr("clusterd.learning.learner.LESSON", 100_000)
+    kept: list[Snapshot] = []
+
+    def keeping(evidence: Evidence) -> Snapshot:
+        kept.append(Snapshot(evidence))
+        return kept[-1]
+
+    monkeypatch.setattr("clusterd.learning.learner.Snapshot", keeping)
+    chosen = random.Random(2)
+
+    def filters() -> str:
+        return "&".join(f"f{number}={chosen.randrange(5)}" for number in chosen.sample(range(12), 5))
+
+    lists = [(f"http://h/list?{filters()}", number % 100) for number in range(1000)]
+    visits = [(f"{url}&sid={chosen.getrandbits(60):x}", content) for url, content in lists * 2]
+    learner = Learner("h")
+    learner.observe(Page(url, content) for url, content in lists + visits)
+    rules = learner.learn(1)
+
+    assert kept[0].judged < 200_000
+    assert rules is not None
+    assert [edit.key.name for rule in rules.rules for edit in rule.transformation] == ["sid"]

@@ -31,6 +31,8 @@ class Snapshot:
             self.key[column.rows] += column.hashes
         #: What became of the keys that accepted edits have changed.
         self.settled = Settled()
+        #: Rows that were judged value by value, for each edited key anew (`narrowing`): what a lesson costs.
+        self.judged = 0
         self._values: dict[ColumnKey, Rows] = {}
         self._derived: dict[str, object] = {}
 

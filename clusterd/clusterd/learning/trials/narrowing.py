@@ -133,6 +133,7 @@ class Trials:
         asked = [one for one in attributes if self._is_edited(one) and self._which(one) not in self._known]
         columns = [one.values[self._at] for one in asked]
         present = [common(values[edited]) for values in columns]
+        self.snapshot.judged += len(columns) * int(np.count_nonzero(edited))
         some = [at for at in range(len(asked)) if len(present[at])]
         step = max(1, AT_ONCE // max(1, ALONE * len(edited)))
         for start in range(0, len(some), step):

@@ -32,8 +32,9 @@ COMPARED: Final = 400
 #: Pages that are read back at a time.
 READ: Final = 4096
 
-#: Kinds of differences of paths that are looked at where parameters differ, too: other names, and what one has more.
-RENAMED: Final = frozenset({"swap", "page"})
+#: Kinds of differences of paths that are looked at where parameters differ, too: other names, with the place of the
+#: component that has them, and what one has more.
+RENAMED: Final = {"swap": 0, "page": -1}
 LONGER: Final = frozenset({"slash", "index", "last", "part", "ending", "infix"})
 
 #: Its kind (`candidates.EDITS`), and what differs.
@@ -146,10 +147,10 @@ def _both_differ(plain: ReadPage, page: ReadPage) -> Iterator[Difference]:
     names = tuple(sorted(after.keys() - before.keys()))
     if not 0 < len(names) <= TOGETHER or any(after.get(key, [None])[0] != value[0] for key, value in plain.query):
         return
-    for kind, what in _path_difference(plain.path.split("/"), page.path.split("/")):
+    parts, others = plain.path.split("/"), page.path.split("/")
+    for kind, what in _path_difference(parts, others):
         if kind in RENAMED:
-            kept, gone = what if what[0] in plain.path.split("/") else what[::-1]
-            yield "both", (kind, (kept, gone), names)
+            yield "both", (kind, (parts[RENAMED[kind]], others[RENAMED[kind]]), names)
         elif kind in LONGER and len(page.path) > len(plain.path):
             yield "both", (kind, what, names)
 

@@ -27,7 +27,7 @@ from clusterd_crawler.urls import Url, canonical_if_any, parse
 
 from clusterd.learning.candidates import Candidate, proposals
 from clusterd.learning.contract import Page
-from clusterd.learning.edits.aliases import Alias
+from clusterd.learning.edits.both import alias_of
 from clusterd.learning.edits.deep import Cut
 from clusterd.learning.edits.edit import CandidateEdit, Replace, movers
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
@@ -192,7 +192,7 @@ class Learner:
         """
         fixed = [(edit, prior) for edit, prior in offered if isinstance(edit, DropFixed | BothFixed)]
         replaced = [(edit, prior) for edit, prior in offered if isinstance(edit, Replace)]
-        named = [offer for offer in offered if isinstance(offer[0], Alias)]
+        named = [offer for offer in offered if alias_of(offer[0]) is not None]
         beyond = beyond_luck(snapshot, named)
         apart_from = [*fixed, *replaced, *(offer for offer in named if offer not in beyond)]
         yield from self._refined(snapshot, [offer for offer in offered if offer not in apart_from])

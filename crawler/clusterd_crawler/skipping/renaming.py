@@ -55,12 +55,13 @@ def path_of(url: str) -> str:
 
 
 def _renames(rule: Rule) -> bool:
-    """Whether a rule exchanges stated components of a path, or lets them go, on whatever pages."""
+    """Whether a rule exchanges stated components of a path, or drops them (and parameters), on whatever pages."""
     stated = {known.key for known in rule.context if known.test == "is" and any(known.values)}
-    changes = all(edit.op == "delete" or (edit.op == "set" and edit.value) for edit in rule.transformation)
-    places = all(edit.key in stated and edit.key.is_of_path for edit in rule.transformation)
+    edits = [edit for edit in rule.transformation if edit.key.is_of_path or edit.op != "delete"]
+    changes = all(edit.op == "delete" or (edit.op == "set" and edit.value) for edit in edits)
+    places = all(edit.key in stated and edit.key.is_of_path for edit in edits)
     closed = any(known.key == Key() and known.test in {"is", "in"} for known in rule.context)
-    return bool(rule.transformation) and changes and places and not (closed and not _takes_any_value(rule))
+    return bool(edits) and changes and places and not (closed and not _takes_any_value(rule))
 
 
 def _takes_any_value(rule: Rule) -> bool:

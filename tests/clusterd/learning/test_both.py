@@ -40,6 +40,21 @@ def test_a_view_that_differs_now_and_then_is_no_other_name(differs: Callable[[in
     assert not same(learned(pages), "docs/p801", "docs/p801/comments?all=1")
 
 
+@pytest.mark.parametrize(("clean", "is_same"), [(60, False), (240, True)])
+def test_the_luckiest_of_several_folders_is_no_other_name_with_a_parameter_either(clean: int, is_same: bool) -> None:
+    """Of eight translations with three pages in 60 that differ one is not, for luck."""
+    pages = [(f"docs/p{n}", n) for n in range(clean)]
+    pages += [(f"de/docs/p{n}?l=de", n) for n in range(clean)]
+    for at, tongue in enumerate(("fr", "es", "it", "nl", "pl", "pt", "sv"), 1):
+        pages += [(f"{tongue}/docs/p{n}?l={tongue}", n if n % 20 else 1000 * at + n) for n in range(60)]
+    assert same(learned(pages), "docs/p801", "de/docs/p801?l=de") is is_same
+
+
+def test_a_name_that_stands_in_the_path_twice_is_exchanged_where_it_differs() -> None:
+    rules = learned((of, n) for n in range(120) for of in (f"news/docs/p{n}", f"docs/docs/p{n}?output=amp"))
+    assert same(rules, "news/docs/p801", "docs/docs/p801?output=amp")
+
+
 def test_the_parameters_alone_and_the_path_alone_stay_as_they_are() -> None:
     pages = [(of, n) for n in range(120) for of in (f"docs/p{n}", f"amp/docs/p{n}?output=amp")]
     pages += [(f"amp/docs/p{n}", 1000 + n) for n in range(120)]

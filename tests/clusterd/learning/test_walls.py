@@ -74,6 +74,14 @@ def test_one_page_that_differs_keeps_all_from_being_a_wall(differs: Callable[[in
     assert not same(rules, "node/8012/edit?to=801", "node/9012/edit?to=901")
 
 
+def test_folders_that_show_nothing_else_make_no_wall_where_others_do() -> None:
+    """Of twelve folders in which one page in fifty is public some have none for luck, so far."""
+    pages = [(f"docs{f}/p{n}?do=edit&sectok={f}t{n}", WALL) for f in range(12) for n in range(60)]
+    shown = [(path, 5000 + at if at % 150 == 7 else content) for at, (path, content) in enumerate(pages)]
+    rules = learned([LOG_IN, *shown, *NODES])
+    assert not same(rules, "docs1/p801?do=edit&sectok=t801", "docs1/p901?do=edit&sectok=t901")
+
+
 def test_what_only_pages_of_one_kind_show_is_no_wall() -> None:
     """That nobody has written a review yet is said of nearly all."""
     reviews = [(f"node/{n}/reviews?from={n}", WALL) for n in range(300)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits.edit import Drop, PathEdit, unmoved
+from clusterd.learning.edits.aliases import Alias
+from clusterd.learning.edits.edit import CandidateEdit, Drop, PathEdit, unmoved
 from clusterd.learning.evidence.arrays import Flags, Hashes
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
@@ -89,3 +90,9 @@ class BothThere(Both):
         for key in self.own:
             found &= snapshot.values(key) > 0
         return found
+
+
+def alias_of(edit: CandidateEdit) -> Alias | None:
+    """Return the alias that an edit is, or makes where it drops parameters; None where it is none."""
+    path = edit.path if isinstance(edit, BothThere) else edit
+    return path if isinstance(path, Alias) else None

@@ -57,7 +57,8 @@ def path_families(snapshot: Snapshot) -> Iterator[Proposal]:
         return
     query = queries(snapshot)
     common = np.flatnonzero((counts >= TOGETHER)[snapshot.content])
-    for members, outcome, free in of_any_path(snapshot, query, common, np.arange(len(snapshot))):
+    for rows, paths in of_any_path(snapshot, query, common, np.arange(len(snapshot))):
+        members, outcome, free = of_folders(snapshot, rows, paths)
         yield from family(snapshot, members, outcome, free)
     large = [np.flatnonzero(snapshot.content == content) for content in np.flatnonzero(counts >= FAMILY).tolist()]
     for place, members in of_places(snapshot, query, large, snapshot.paths_present()):
@@ -72,8 +73,8 @@ def queries(snapshot: Snapshot) -> Hashes:
 
 def of_any_path(
     snapshot: Snapshot, query: Hashes, proposing: Rows, among: Rows
-) -> Iterator[tuple[Rows, Outcome | None, list[int]]]:
-    """Yield what may be families of one query, of as many components each, and which of these may have any value.
+) -> Iterator[tuple[Rows, list[list[str]]]]:
+    """Yield the pages that may be a family of one query, of as many components each, with their components.
 
     ``proposing``: pages of common contents; ``among``: the pages that are looked at.
     """
@@ -84,8 +85,7 @@ def of_any_path(
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         rows = order[start:end]
         if snapshot.shape_of(rows[0]) != ():
-            for members, paths in _of_one_depth(snapshot, rows):
-                yield _of_folders(snapshot, members, paths)
+            yield from _of_one_depth(snapshot, rows)
 
 
 def _of_one_depth(snapshot: Snapshot, rows: Rows, fewest: int = FAMILY) -> Iterator[tuple[Rows, list[list[str]]]]:
@@ -100,7 +100,8 @@ def _of_one_depth(snapshot: Snapshot, rows: Rows, fewest: int = FAMILY) -> Itera
             yield np.array([row for row, _ in found], np.int64), [parts for _, parts in found]
 
 
-def _of_folders(snapshot: Snapshot, members: Rows, paths: list[list[str]]) -> tuple[Rows, Outcome | None, list[int]]:
+def of_folders(snapshot: Snapshot, members: Rows, paths: list[list[str]]) -> tuple[Rows, Outcome | None, list[int]]:
+    """Return which of the pages are a family, what they say together, and which components may have any value."""
     free = [at for at, part in enumerate(paths[0]) if part or at < len(paths[0]) - 1]
     folders = by_number(numbered([parts[0] for parts in paths]), members)
     if len(folders) > FORMS:

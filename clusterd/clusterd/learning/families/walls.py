@@ -34,6 +34,7 @@ from clusterd.learning.families.paths import (
     by_folder,
     family,
     of_any_path,
+    of_folders,
     of_places,
     queries,
     stands_at,
@@ -84,9 +85,11 @@ def _of_form(snapshot: Snapshot, query: Hashes, form: Form, proposing: list[Rows
     shape, dropped = form
     less, rows = _less(snapshot, query, shape, dropped), np.flatnonzero(snapshot.shape == shape)
     if len(rows) and len(snapshot.shape_of(rows[0])) > len(dropped):
-        for members, outcome, free in of_any_path(snapshot, less, np.concatenate(proposing), rows):
-            tried = len(distinct(snapshot.path[members]))
-            if tried >= WALL and _is_wall(snapshot, members, any_path(snapshot, members[0]), dropped):
+        for found, paths in of_any_path(snapshot, less, np.concatenate(proposing), rows):
+            if not _is_wall(snapshot, found, any_path(snapshot, found[0]), dropped):
+                continue
+            members, outcome, free = of_folders(snapshot, found, paths)
+            if len(distinct(snapshot.path[members])) >= WALL:
                 yield from family(snapshot, members, outcome, free, dropped)
     for place, found in of_places(snapshot, less, proposing, distinct(snapshot.path[rows])):
         members = found[snapshot.shape[found] == shape]  # less those of families that were accepted meanwhile

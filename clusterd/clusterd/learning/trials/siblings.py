@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import exp, lgamma, log
 
-from clusterd.learning.edits.aliases import Alias
+from clusterd.learning.edits.both import alias_of
 from clusterd.learning.edits.edit import CandidateEdit, Replace
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
 from clusterd.learning.evidence.snapshot import Snapshot
@@ -68,8 +68,9 @@ def beyond_luck_of_values(
 
 def are_beside(one: CandidateEdit, other: CandidateEdit) -> bool:
     """Whether two edits speak of other values of one parameter, or of other folders in one place."""
-    if isinstance(one, Alias) and isinstance(other, Alias):
-        return one.place == other.place and one.names != other.names
+    first, second = alias_of(one), alias_of(other)
+    if first is not None and second is not None:
+        return first.place == second.place and first.names != second.names
     return one is not other and one.own == other.own
 
 

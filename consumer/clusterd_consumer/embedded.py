@@ -125,7 +125,8 @@ class Embedded:
     def _end_unfound(self) -> None:
         """End our server where somebody has deleted or emptied its folder: nobody finds it, and it would run for ever.
 
-        To be called before another is started there: it deletes the socket as it ends.
+        Or where it has only just begun, and does not answer. To be called before another is started there: it deletes
+        the socket as it ends.
         """
         if self._server is not None:
             self._server.terminate()
@@ -140,7 +141,7 @@ class Embedded:
             yield
 
     def _start_where_none_runs(self) -> None:
-        """Start the server unless one holds its lock; return when it answers."""
+        """Start the server unless one holds its lock; return when it answers, or when we are to leave."""
         with _open_lock(self.folder / "redis.server.lock") as alive:
             if _is_ours_alone(alive):
                 self._end_unfound()
@@ -199,7 +200,7 @@ class Embedded:
 
     def _wait_until_it_answers(self, server: subprocess.Popen[bytes] | None) -> None:
         deadline = time.monotonic() + START_TIMEOUT
-        while not _is_ready(said := _said(self._socket)):
+        while not _is_ready(said := _said(self._socket)) and not self._closing.is_set():
             if said:  # it reads its data, however long that takes: who gave up would end it, and the next one, too
                 deadline = time.monotonic() + START_TIMEOUT
             if server is not None and server.poll() is not None:
@@ -222,6 +223,7 @@ class Embedded:
                 client.shutdown(nosave=True)  # nosave: no snapshot; the append-only file is synced all the same
         except redis.RedisError as error:
             log.warning("the store in %s could not be asked to stop: %s", self.folder, error)
+            self._end_unfound()
             return
         deadline = time.monotonic() + STOP_TIMEOUT
         while self._runs():

@@ -82,11 +82,14 @@ class Embedded:
         self.url = unix_url(self._socket)
         #: The server, where we have started it.
         self._server: subprocess.Popen[bytes] | None = None
+        #: Whether we count among its users.
+        self._joined = False
         self._closing = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="embedded-store", daemon=True)
         try:
             with self._starting():
                 fcntl.flock(self._users, fcntl.LOCK_SH)
+                self._joined = True
                 self._start_where_none_runs()
             self._watcher.start()
         except BaseException:  # Ctrl-C, too: a server that has started would run on for nobody
@@ -109,6 +112,8 @@ class Embedded:
         if self._watcher.is_alive():
             self._watcher.join()
         with self._users:
+            if not self._joined:  # somebody starts the server, which may take long
+                return
             try:
                 with self._starting():
                     if not _is_ours_alone(self._users):

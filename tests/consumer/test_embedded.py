@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -110,6 +112,21 @@ def test_who_leaves_while_a_server_that_had_died_reads_its_data_does_not_wait_fo
         wait_until(lambda: "Loading RDB" in log.read_text())
     assert "DB loaded" not in log.read_text()
     assert is_free(tmp_path / "redis.server.lock")
+
+
+def test_who_is_stopped_while_another_starts_the_server_does_not_wait_for_that(tmp_path: Path) -> None:
+    """However long it reads its data: a command that was interrupted did not end before."""
+    code = "import sys, pathlib; from clusterd_consumer import embedded; embedded.Embedded(pathlib.Path(sys.argv[1]))"
+    with (tmp_path / "redis.start.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: re.search(rf"-> FLOCK .* {waiting.pid} ", Path("/proc/locks").read_text()))
+            waiting.send_signal(signal.SIGINT)
+            wait_until(lambda: waiting.poll() is not None)
+        finally:
+            waiting.kill()
+            waiting.wait()
 
 
 def test_processes_that_start_at_once_share_one_server(tmp_path: Path) -> None:

@@ -168,7 +168,10 @@ def _postings(make: Maker) -> None:
 def _sanitized() -> None:
     """Compile the cores with the sanitizers and begin anew with these: their own memory has to be there first."""
     os.environ["CFLAGS"] = FLAGS
-    runpy.run_path(str(ROOT / "crawler" / "build_core.py"))["compile_cores"](ROOT, FOLDER)
+    build = runpy.run_path(str(ROOT / "crawler" / "build_core.py"))
+    sources = [source for package in build["PACKAGES"] for source in (ROOT / package).glob("_*.c")]
+    if len(build["compile_cores"](ROOT, FOLDER)) < len(sources):
+        sys.exit("a core does not compile with the sanitizers, and what would be fed in its place has none")
     library = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
     # (Python frees little when it ends, and a page may ask for more than there is.)
     told = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "PYTHONMALLOC": "malloc"}

@@ -82,11 +82,14 @@ class Embedded:
         self.url = unix_url(self._socket)
         #: The server, where we have started it.
         self._server: subprocess.Popen[bytes] | None = None
+        #: Whether we count among its users.
+        self._joined = False
         self._closing = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="embedded-store", daemon=True)
         try:
             with self._starting():
                 fcntl.flock(self._users, fcntl.LOCK_SH)
+                self._joined = True
                 self._start_where_none_runs()
             self._watcher.start()
         except BaseException:  # Ctrl-C, too: a server that has started would run on for nobody
@@ -109,6 +112,8 @@ class Embedded:
         if self._watcher.is_alive():
             self._watcher.join()
         with self._users:
+            if not self._joined:  # somebody starts the server, which may take long
+                return
             try:
                 with self._starting():
                     if not _is_ours_alone(self._users):
@@ -125,7 +130,8 @@ class Embedded:
     def _end_unfound(self) -> None:
         """End our server where somebody has deleted or emptied its folder: nobody finds it, and it would run for ever.
 
-        To be called before another is started there: it deletes the socket as it ends.
+        Or where it has only just begun, and does not answer. To be called before another is started there: it deletes
+        the socket as it ends.
         """
         if self._server is not None:
             self._server.terminate()
@@ -140,7 +146,7 @@ class Embedded:
             yield
 
     def _start_where_none_runs(self) -> None:
-        """Start the server unless one holds its lock; return when it answers."""
+        """Start the server unless one holds its lock; return when it answers, or when we are to leave."""
         with _open_lock(self.folder / "redis.server.lock") as alive:
             if _is_ours_alone(alive):
                 self._end_unfound()
@@ -199,7 +205,7 @@ class Embedded:
 
     def _wait_until_it_answers(self, server: subprocess.Popen[bytes] | None) -> None:
         deadline = time.monotonic() + START_TIMEOUT
-        while not _is_ready(said := _said(self._socket)):
+        while not _is_ready(said := _said(self._socket)) and not self._closing.is_set():
             if said:  # it reads its data, however long that takes: who gave up would end it, and the next one, too
                 deadline = time.monotonic() + START_TIMEOUT
             if server is not None and server.poll() is not None:
@@ -222,6 +228,7 @@ class Embedded:
                 client.shutdown(nosave=True)  # nosave: no snapshot; the append-only file is synced all the same
         except redis.RedisError as error:
             log.warning("the store in %s could not be asked to stop: %s", self.folder, error)
+            self._end_unfound()
             return
         deadline = time.monotonic() + STOP_TIMEOUT
         while self._runs():

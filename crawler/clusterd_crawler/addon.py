@@ -6,14 +6,15 @@ from typing import Final
 
 from scrapy.settings import BaseSettings
 
+from clusterd_crawler.crawling.wrong_settings import told_plainly
 from clusterd_crawler.middleware import (
     ClusterdMiddleware,
     ClusterdPages,
     ClusterdReading,
     ClusterdRefreshes,
     ClusterdSkips,
-    checked,
 )
+from clusterd_crawler.settings import Settings
 
 #: Places among the downloader middlewares: of what considers requests, before retries (550), redirects (600) and the
 #: cache (900); of what ends skipped requests, before Scrapy's that counts exceptions (850) hears of them; of what
@@ -31,8 +32,10 @@ class Addon:
     """Switches the middlewares on, and stops the start of a crawl whose ``CLUSTERD_`` settings are wrong."""
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Check the settings and add the middlewares."""
-        if checked(settings).enabled:
+        """Check the settings and add the middlewares. Those of a daemon wait: add-ons after us may name a store."""
+        with told_plainly():
+            chosen = Settings.from_crawl(dict(settings))
+        if chosen.enabled:
             _place(settings, "DOWNLOADER_MIDDLEWARES", ClusterdMiddleware, REQUESTS)
             _place(settings, "DOWNLOADER_MIDDLEWARES", ClusterdSkips, SKIPS)
             _place(settings, "DOWNLOADER_MIDDLEWARES", ClusterdPages, PAGES)

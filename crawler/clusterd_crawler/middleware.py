@@ -88,7 +88,7 @@ class ClusterdMiddleware(_Place):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._settings = checked(crawler.settings)
+        self._settings = _checked(crawler.settings)
         if not self._settings.enabled:
             raise NotConfigured("CLUSTERD_ENABLED is off")
 
@@ -270,7 +270,7 @@ class ClusterdReading(_Place):
                 crawl.unread.broke_off(response)
 
 
-def checked(given: BaseSettings) -> Settings:
+def _checked(given: BaseSettings) -> Settings:
     """Return a crawl's settings. A wrong one ends its start with one line, be it of its daemon; so does a client that
     is missing.
     """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,10 +28,21 @@ from clusterd_crawler.errors import Unreachable
 from tests.services.locks import is_free
 from tests.services.waiting import wait_until
 
+#: What makes a server take 4 ms to read a key, and answer meanwhile.
+SLOWLY = "--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024"
+
 
 def server_pid(url: str) -> int:
     with redis.Redis.from_url(url) as client:
         return int(client.info("server")["process_id"])
+
+
+def fill(url: str, keys: int) -> None:
+    """Write keys, such that a server of `SLOWLY` takes its time over each."""
+    with redis.Redis.from_url(url) as client:
+        client.mset({f"key {n}": n for n in range(keys)})
+        client.bgrewriteaof()
+        wait_until(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
 
 
 def alive(pid: int) -> bool:
@@ -79,15 +92,41 @@ def test_a_server_that_takes_long_to_read_its_data_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was ended for that, and so was the next one."""
-    with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
-        client.mset({f"key {n}": n for n in range(500)})
-        client.bgrewriteaof()
-        wait_until(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
-    slowly = "--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024"
-    monkeypatch.setattr("clusterd_consumer.embedded.SERVER_OPTIONS", (*SERVER_OPTIONS, *slowly))
+    with embedded(tmp_path) as url:
+        fill(url, 500)
+    monkeypatch.setattr("clusterd_consumer.embedded.SERVER_OPTIONS", (*SERVER_OPTIONS, *SLOWLY))
     monkeypatch.setattr("clusterd_consumer.embedded.START_TIMEOUT", 1.0)
     with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
         assert client.dbsize() == 500
+
+
+def test_who_leaves_while_a_server_that_had_died_reads_its_data_does_not_wait_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes: a daemon was killed meanwhile, and left the server behind."""
+    monkeypatch.setattr("clusterd_consumer.embedded.SERVER_OPTIONS", (*SERVER_OPTIONS, *SLOWLY))
+    log = tmp_path / "redis.log"
+    with embedded(tmp_path) as url:
+        fill(url, 3_000)
+        os.kill(server_pid(url), signal.SIGKILL)
+        wait_until(lambda: "Loading RDB" in log.read_text())
+    assert "DB loaded" not in log.read_text()
+    assert is_free(tmp_path / "redis.server.lock")
+
+
+def test_who_is_stopped_while_another_starts_the_server_does_not_wait_for_that(tmp_path: Path) -> None:
+    """However long it reads its data: a command that was interrupted did not end before."""
+    code = "import sys, pathlib; from clusterd_consumer import embedded; embedded.Embedded(pathlib.Path(sys.argv[1]))"
+    with (tmp_path / "redis.start.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: re.search(rf"-> FLOCK .* {waiting.pid} ", Path("/proc/locks").read_text()))
+            waiting.send_signal(signal.SIGINT)
+            wait_until(lambda: waiting.poll() is not None)
+        finally:
+            waiting.kill()
+            waiting.wait()
 
 
 def test_processes_that_start_at_once_share_one_server(tmp_path: Path) -> None:

@@ -62,6 +62,19 @@ def test_what_an_embedded_daemon_cannot_be_told_is_said_before_the_start(tmp_pat
     assert not (tmp_path / "false").exists()
 
 
+def test_what_an_add_on_after_ours_sets_counts(tmp_path: Path) -> None:
+    """As one that knows where the project's Redis is: a crawl that brings no daemon was refused for the daemon's."""
+    (tmp_path / "theirs.py").write_text(
+        "class Addon:\n    def update_settings(self, settings):\n"
+        "        settings.set('CLUSTERD_REDIS', 'redis://127.0.0.1:1/0', 'addon')\n"
+    )
+    script = SPIDER.replace("500}", '500, "theirs.Addon": 600}').rstrip() + "\n    start_urls = []\n"
+    wrong = "CLUSTERD_RULE_IDENTITY=alike"  # as this is, so is a store that is not installed
+    done = scrapy(tmp_path, "runspider", "mine.py", "-s", wrong, "--loglevel", "WARNING", script=script)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / ".clusterd" / "daemon.log").exists()
+
+
 def test_where_twisted_logs_it_the_log_has_one_line_too(tmp_path: Path) -> None:
     """Twisted writes it on standard error besides, as nothing else can keep it from."""
     log = tmp_path / "log"

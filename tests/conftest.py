@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
+from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.core import compiled
 
 from tests.services import kafka_broker
@@ -90,6 +92,13 @@ def needs_kafka() -> None:
         pytest.fail(lacking)
     if lacking:
         pytest.skip(lacking)
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    """A client of the real Redis."""
+    with connect(redis_url) as client:
+        yield client
 
 
 @pytest.fixture

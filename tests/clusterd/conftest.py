@@ -15,7 +15,6 @@ from clusterd.learning.contract import HostLearner
 from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import Services, open_services
-from clusterd_consumer.redis_connection import connect
 
 from tests.clusterd.command_line import Typed, page, words, write
 from tests.clusterd.made_up_rules import Log, Serve, SidLearner
@@ -32,12 +31,6 @@ def services(redis_url: str, prefix: str) -> Iterator[Services]:
 def group(redis_url: str, prefix: str, tmp_path: Path) -> Iterator[Daemons]:
     with daemons({"redis": redis_url, "redis_prefix": prefix, "claim_after": "2"}, tmp_path) as made:
         yield made
-
-
-@pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with connect(redis_url) as client:
-        yield client
 
 
 @pytest.fixture

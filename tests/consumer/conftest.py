@@ -8,9 +8,15 @@ import pytest
 import redis
 from clusterd_consumer.transport.contract import Transport
 from clusterd_consumer.transport.kafka import KafkaTransport
+from clusterd_crawler import topics
 
 from tests.consumer.kafka_members import OPENED
 from tests.consumer.worker_bench import PATIENT, Bench, Ledger, bench_on_redis
+
+
+@pytest.fixture
+def stream(prefix: str) -> str:
+    return topics.stream(prefix, topics.SKETCHES)
 
 
 @pytest.fixture

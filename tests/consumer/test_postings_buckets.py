@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from clusterd_consumer.hash_tags import hash_tags
 from clusterd_consumer.postings import buckets
 from clusterd_consumer.postings.redis_lists import LOAD, SWAP, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
-from clusterd_consumer.redis_connection import Client, connect
+from clusterd_consumer.redis_connection import Client
 from clusterd_consumer.redis_scripts import Calls, Request
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -220,12 +220,6 @@ def test_the_buckets_that_are_split_are_those_that_lie_elsewhere_afterwards() ->
         }
         assert set(buckets.sources(known, wanted)) == moved
         assert len(buckets.sources(known, wanted)) == top - known
-
-
-@pytest.fixture
-def client(redis_url: str) -> Iterator[Client]:
-    with connect(redis_url) as made:
-        yield made
 
 
 def test_a_client_that_knows_an_old_number_of_buckets_posts_and_finds_all_the_same(client: Client, prefix: str) -> None:

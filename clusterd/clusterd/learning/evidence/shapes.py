@@ -130,5 +130,10 @@ def in_order(shape: Shape) -> Shape:
     return tuple(sorted(shape, key=lambda key: key[0]))
 
 
+def has_names(shape: Shape) -> bool:
+    """Whether each key has a name by which a condition can state it: ``12-any-title`` in ``?12-any-title`` has none."""
+    return all(name for name, _ in shape)
+
+
 def _key_hash(key: ColumnKey) -> np.uint64:
     return np.uint64(hash_of(f"\x02{key!r}"))

@@ -27,7 +27,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, by_number, distinct, firsts, paired
-from clusterd.learning.evidence.shapes import ColumnKey, Shape
+from clusterd.learning.evidence.shapes import ColumnKey, Shape, has_names
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import brings_new_values, by_values, new_valued, said_of
 from clusterd.learning.trials.agreement import DIFFER, OPEN, Outcome, lower_bound
@@ -145,7 +145,7 @@ def _is_open(values: Rows) -> bool:
 def _proposal(
     snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int, novel: Flags, crawl: str
 ) -> Proposal | None:
-    if not shape or not all(name for name, _ in shape):
+    if not shape or not has_names(shape):
         return None
     path = snapshot.evidence.paths.items[int(snapshot.path[run[0]])]
     conditions = [Condition(Key(), "is", (path,)), Condition(Key(), "only", tuple(sorted({key[0] for key in shape})))]

@@ -18,7 +18,7 @@ from clusterd_crawler.rules import Condition, Key
 from clusterd.learning.edits.edit import Drop
 from clusterd.learning.evidence.arrays import Flags, Rows, by_number, combined, distinct, firsts, paired
 from clusterd.learning.evidence.crawls import seen_beside
-from clusterd.learning.evidence.shapes import ColumnKey, Shape
+from clusterd.learning.evidence.shapes import ColumnKey, Shape, has_names
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE, EACH, TRIALS, joint
 from clusterd.learning.families.value_forms import of_clean_forms
@@ -58,7 +58,7 @@ def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
 
 def _families_of_form(snapshot: Snapshot, rows: Rows) -> Iterator[Proposal]:
     shape = snapshot.shape_of(rows[0])
-    if not shape or not all(name for name, _ in shape):
+    if not shape or not has_names(shape):
         return
     values = {key: snapshot.values(key)[rows] for key in shape}
     dropped = new_valued(values)

@@ -27,7 +27,7 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 from clusterd.learning.edits.both import Both
 from clusterd.learning.edits.edit import CandidateEdit, Drop, PathEdit
 from clusterd.learning.evidence.arrays import Hashes, Rows, by_number, distinct, numbered
-from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.shapes import ColumnKey, has_names
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, brings_new_values, one_page, said_of
 from clusterd.learning.families.value_forms import FORMS
@@ -250,7 +250,7 @@ def family(
 def _query_of(snapshot: Snapshot, row: int, dropped: tuple[ColumnKey, ...]) -> list[Condition] | None:
     """Return the conditions that say a page's query, value by value; None where they cannot be written."""
     shape = snapshot.shape_of(row)
-    if not all(name for name, _ in shape):
+    if not has_names(shape):
         return None
     said = said_of(snapshot, [(key, snapshot.values(key)[[row]]) for key in shape if key not in dropped])
     there = [Condition(Key(*key), "any") for key in dropped]

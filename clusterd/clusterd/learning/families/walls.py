@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 
 from clusterd.learning.evidence.arrays import Hashes, Rows, as_array, by_number, distinct
-from clusterd.learning.evidence.shapes import ColumnKey, without
+from clusterd.learning.evidence.shapes import ColumnKey, has_names, without
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE
 from clusterd.learning.families.one_page import new_valued, one_page
@@ -75,7 +75,7 @@ def _enough_since(proposing: list[Rows]) -> int:
 def _dropped(snapshot: Snapshot, rows: Rows) -> tuple[ColumnKey, ...]:
     """Return the parameters that take ever new values on pages of one shape, be it within each path."""
     shape = snapshot.shape_of(rows[0])
-    if not all(name for name, _ in shape):
+    if not has_names(shape):
         return ()
     values = {key: snapshot.values(key)[rows] for key in shape}
     return tuple(key for key in new_valued({**values, PATH: snapshot.path[rows]}) if key != PATH)

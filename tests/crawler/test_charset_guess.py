@@ -93,6 +93,11 @@ def test_a_title_in_kana_is_no_chinese() -> None:
     assert decode(title.encode("euc-jp"), None) == title
 
 
+def test_blanks_of_four_bytes_leave_gb18030_what_it_is() -> None:
+    numbered = "".join(f"<h2>{n}.\xa0{ARTICLE['zh'][:8]}</h2><p>{ARTICLE['zh']}" for n in range(9))
+    assert decode(numbered.encode("gb18030"), None) == numbered
+
+
 @pytest.mark.parametrize(("language", "charset"), GUESSED)
 def test_what_a_page_says_counts_before_what_it_looks_like(language: str, charset: str) -> None:
     page = PAGE.format(text=ARTICLE[language]).encode(charset)

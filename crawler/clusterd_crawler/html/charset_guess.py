@@ -41,6 +41,8 @@ _CHARSETS: Final = {
 
 #: Text between two tags in which a byte is not ASCII. No such charset has "<" or ">" as the second byte of a character.
 _TEXT: Final = re.compile(rb"(?:\A|>)([^<>\x80-\xff]*[\x80-\xff][^<>]*)")
+#: A character of four bytes in GB18030, for which uchardet takes it for Big5: blanks that do not break are such.
+_FOUR_BYTES: Final = re.compile(rb"[\x81-\xfe][0-9][\x81-\xfe][0-9]")
 #: Bytes of a page in which text is looked for, most pieces and bytes of it that are looked at: a few ms, lock held.
 _LOOKED_AT: Final = 128 * 1024
 _MOST_PIECES: Final = 512
@@ -86,7 +88,7 @@ def _shown(body: bytes) -> bytes:
     One blank is between two words: with line ends uchardet takes GBK for Big5.
     """
     pieces = islice(_TEXT.finditer(body, 0, _LOOKED_AT), _MOST_PIECES)
-    text = b" ".join(word for piece in pieces for word in piece[1][:_MOST_BYTES].split())
+    text = b" ".join(word for piece in pieces for word in _FOUR_BYTES.sub(b" ", piece[1][:_MOST_BYTES]).split())
     if len(text) > _MOST_BYTES:
         text = text[: max(text.rfind(b" ", 0, _MOST_BYTES), 0) or _MOST_BYTES]
     return text

@@ -329,18 +329,18 @@ def test_a_collection_that_has_become_shorter_by_the_second_reading_is_refused(c
         list(pairs(sketches, 0.9, containment, again=shorter))
 
 
-def _crowd(count: int, words: int = 60) -> list[Sketch]:
+def _crowd() -> list[Sketch]:
     """Pages of equal words but for one in the middle, as many strangers, and a passage of the former."""
-    common = [f"w{n}" for n in range(words)]
-    texts = {f"http://a/{n}": [*common[:30], f"own{n}", *common[30:]] for n in range(count)}
-    texts |= {f"http://b/{n}": [f"b{n}x{word}" for word in range(60)] for n in range(count)}
+    common = [f"w{n}" for n in range(60)]
+    texts = {f"http://a/{n}": [*common[:30], f"own{n}", *common[30:]] for n in range(40)}
+    texts |= {f"http://b/{n}": [f"b{n}x{word}" for word in range(60)] for n in range(40)}
     texts["http://c/part"] = common[30:50]
     return [sketch_plain(url, " ".join(text), fetched_at=0) for url, text in texts.items()]
 
 
 @pytest.mark.parametrize(("threshold", "containment", "count"), [(0.5, False, 780), (0.7, False, 0), (0.9, True, 40)])
 def test_pairs_that_share_common_shingles_only_are_found(threshold: float, containment: bool, count: int) -> None:
-    crawl = _crowd(40)
+    crawl = _crowd()
     every = {(pair.a, pair.b, pair.estimate) for pair in pairs(crawl, threshold, containment, common=None)}
     assert len(every) == count
     found = [(pair.a, pair.b, pair.estimate) for pair in pairs(crawl, threshold, containment, common=10)]
@@ -352,7 +352,7 @@ def test_it_is_said_where_a_crowd_is_too_large(
 ) -> None:
     monkeypatch.setattr("clusterd.batch.crowds.MOST", 100)
     monkeypatch.setattr("clusterd.batch.crowds.COUNTED", 1000)
-    assert list(pairs(_crowd(40), 0.5, common=10)) == []
+    assert list(pairs(_crowd(), 0.5, common=10)) == []
     assert "pairs of 41 documents that share nothing but shingles of more than 10 documents are left out" in caplog.text
 
 
@@ -370,10 +370,10 @@ def test_pages_of_one_template_are_not_compared_each_with_each(monkeypatch: pyte
 
 
 def test_a_giant_cluster_of_common_shingles_holds_together() -> None:
-    crawl = [sketch_plain("http://a/", "the first of all is none of them", fetched_at=0), *_crowd(40)]
+    crawl = [sketch_plain("http://a/", "the first of all is none of them", fetched_at=0), *_crowd()]
     sizes = [one.size for one in clusters(crawl, [RELATED], common=10)]
     assert sizes == [40, *[1] * 42]
-    assert max(one.size for one in clusters(_crowd(40), [RELATED], common=10, latest=0)) < 40  # as in the paper
+    assert max(one.size for one in clusters(_crowd(), [RELATED], common=10, latest=0)) < 40  # as in the paper
 
 
 def test_short_passages_are_found_in_long_documents() -> None:

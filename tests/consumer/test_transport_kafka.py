@@ -44,8 +44,8 @@ def broker(own_broker: KafkaBroker) -> KafkaBroker:
     return own_broker
 
 
-def flush_at_last(member: KafkaTransport, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+def flush_at_last(member: KafkaTransport) -> None:
+    deadline = time.monotonic() + 60
     while True:
         try:
             member.flush(2)
@@ -74,7 +74,7 @@ def test_a_broker_that_dies_under_load_and_comes_back_has_every_message(broker: 
     with pytest.raises(Unreachable):
         member.flush(1)
     broker.start()
-    flush_at_last(member, 60)
+    flush_at_last(member)
     seen: set[int] = set()
     deadline = time.monotonic() + 60
     while len(seen) < 3000 and time.monotonic() < deadline:
@@ -93,7 +93,7 @@ def test_a_frozen_broker_is_waited_for(broker: KafkaBroker) -> None:
     with pytest.raises(Unreachable):
         member.flush(2)
     broker.signal(signal.SIGCONT)
-    flush_at_last(member, 60)
+    flush_at_last(member)
     values: set[bytes] = set()
     deadline = time.monotonic() + 60
     while len(values) < 2 and time.monotonic() < deadline:
@@ -151,7 +151,7 @@ def test_a_silent_broker_is_told_and_not_asked_without_a_pause(
     finally:
         broker.signal(signal.SIGCONT)
     member.publish(topics.SKETCHES, b"k", b"after")
-    flush_at_last(member, 60)
+    flush_at_last(member)
     values: list[bytes] = []
     while b"after" not in values:  # a group that formed anew meanwhile is given the first one once more
         values += [record.value for record in drain(member, 1)]

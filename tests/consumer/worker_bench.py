@@ -142,8 +142,8 @@ def bench_on_redis(redis_url: str, prefix: str) -> Bench:
     return Bench(lambda _: RedisStreamTransport(client, prefix=prefix, claim_after=DEAD_AFTER), client, prefix)
 
 
-def work_until(worker: Worker[bool], done: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
+def work_until(worker: Worker[bool], done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
     while not done() and time.monotonic() < deadline:
         worker.step()
     assert done()

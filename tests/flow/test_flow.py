@@ -57,10 +57,10 @@ def dead_value(letter: bytes) -> bytes:
     return b64decode(json.loads(letter)["value_b64"])
 
 
-def publish_slowly(services: Services, crawl: list[Sketch], pause: float = 0.02) -> None:
+def publish_slowly(services: Services, crawl: list[Sketch]) -> None:
     for start in range(0, len(crawl), 20):
         publish_sketches(services, crawl[start : start + 20])
-        time.sleep(pause)
+        time.sleep(0.02)
 
 
 def test_two_daemons_one_of_them_killed_in_the_middle_reach_the_partition_of_the_batch(group: Daemons) -> None:

@@ -70,8 +70,8 @@ def context_of(rule: GeneralRule) -> dict[str, str | None]:
 ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
-def random_name(random: Random, size: int = 12) -> str:
-    return "".join(random.choice(ALPHABET) for _ in range(size))
+def random_name(random: Random) -> str:
+    return "".join(random.choice(ALPHABET) for _ in range(12))
 
 
 def yahoo_clusters() -> list[list[str]]:

@@ -45,8 +45,8 @@ def shown(learner: Learner, pages: list[Page]) -> Learner:
     return learner
 
 
-def first_crawl(articles: int = 60) -> list[Page]:
-    return [page(f"/view?t={n}" + (f"&sid={n}x{s}" if s else ""), n, "first") for n in range(articles) for s in (0, 1)]
+def first_crawl() -> list[Page]:
+    return [page(f"/view?t={n}" + (f"&sid={n}x{s}" if s else ""), n, "first") for n in range(60) for s in (0, 1)]
 
 
 def test_a_rule_outlives_a_crawl_that_finds_most_pages_changed() -> None:

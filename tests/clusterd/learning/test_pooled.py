@@ -21,9 +21,9 @@ from tests.clusterd.learning.shop import FILTERS, VIEWS, shop
 TAGS = ("utm_source", "utm_medium", "utm_campaign", "gclid", "fbclid", "ref", "sid", "mc_cid", "ga", "kwcid")
 
 
-def tagged(pages: int, *, shuffled: bool = False, seed: int = 1) -> list[tuple[str, int]]:
+def tagged(pages: int, *, shuffled: bool = False) -> list[tuple[str, int]]:
     """Return articles of one to five URLs, each with up to four of ten tags; some have a page, which matters."""
-    dice = random.Random(seed)
+    dice = random.Random(1)
     found: dict[str, int] = {}
     for article in range(pages):
         for _ in range(dice.choice((1, 1, 2, 3, 5))):

@@ -47,7 +47,7 @@ class Exported:
     notes: dict[str, str]
 
 
-def export(rules: Iterable[Rule], universal: Sequence[dict[str, Any]] = (), *, loose: bool = False) -> Exported:
+def export(rules: Iterable[Rule], universal: Sequence[dict[str, Any]], *, loose: bool) -> Exported:
     """Return the entries of the rules, in their order.
 
     ``loose``: a rule that holds only where there are no other parameters is exported without that condition, with a

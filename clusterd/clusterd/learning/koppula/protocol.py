@@ -78,9 +78,7 @@ def average_reduction(saved: float, rules: int) -> float:
     return saved / rules if rules else 0.0
 
 
-def split_protocol(
-    rows: Iterable[Row], split: float = 0.5, seed: int = 0, policy: str = "identical"
-) -> list[dict[str, Any]]:
+def split_protocol(rows: Iterable[Row], split: float, seed: int, policy: str = "identical") -> list[dict[str, Any]]:
     """Return the protocol's figures, one object for each precision."""
     train, test = halves(clusters_of(rows, policy), split, seed)
     evidence = {host: learn(host, found, seed) for host, found in train.items()}

@@ -43,6 +43,15 @@ def test_a_session_goes_whatever_its_value_and_folders_of_that_depth_stay() -> N
     assert not same(rules, "news1/docs/page900.aspx", "news2/docs/page900.aspx")
 
 
+def test_a_session_that_begins_like_the_others_takes_the_trials_of_a_parameter() -> None:
+    """Of an application of 54 pages every session of each was fetched: any title takes twice as many trials."""
+    sessions = [(f"shop/(S({page}q{visit}))/page{page}.aspx", page) for page in range(54) for visit in range(2)]
+
+    assert same(learned(sessions), "shop/(S(new))/page9.aspx", "shop/(S(newer))/page9.aspx")
+    assert not same(learned(sessions[:100]), "shop/(S(new))/page9.aspx", "shop/(S(newer))/page9.aspx")
+    assert not same(learned(titles(54)), "item/900/new", "item/900/newer")
+
+
 @pytest.mark.parametrize("share", [50, 20])
 def test_a_component_that_is_mostly_a_title_stays(share: int) -> None:
     pages = titles(300) + [(f"item/{page}/reviews", 1000 + page) for page in range(0, 300, share)]

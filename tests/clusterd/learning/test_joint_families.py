@@ -153,6 +153,13 @@ def test_a_wall_that_other_forms_show_too_is_known_sooner() -> None:
     assert proposed([*media(each, lambda space, tab, number: 7), ("/login.php", 7)]) == 1
 
 
+def test_an_empty_tab_of_another_script_makes_no_wall() -> None:
+    """Some reports had no reviews, in the words in which an article has none: those of all others were lost."""
+    reports = [(f"/report.php?id={number}&tab=reviews", 7) for number in range(ALONE // 2)]
+    assert proposed([*reports, ("/article.php?nr=5&tab=reviews", 7)]) == 0
+    assert proposed([*reports, ("/article.php?nr=5&tab=history", 7)]) == 1
+
+
 def test_a_wall_lends_no_trials_to_what_is_empty_for_most_values() -> None:
     """That every article's wish list asks for a log-in does not tell which articles have reviews."""
     each = ALONE // 2 + 1

@@ -85,7 +85,7 @@ def joint(
     chosen = _clean(found)
     if chosen is None:
         return None
-    doubted = ~_believed(shown, group, chosen[which], _walls(snapshot, rows, shown, dropped))
+    doubted = ~_believed(shown, group, chosen[which], _walls(snapshot, rows, shown, few, dropped))
     if doubted.any():
         chosen = _closed(found, chosen & (np.bincount(which[doubted], minlength=len(chosen)) == 0))
     if chosen is None or int(found.agreed[chosen].sum()) < TRIALS:
@@ -110,15 +110,20 @@ def _believed(shown: Rows, group: Rows, chosen: Flags, walls: Flags) -> Flags:
     return walls[shown] | ~chosen | several | np.isin(shown, np.flatnonzero(trials >= ALONE))
 
 
-def _walls(snapshot: Snapshot, rows: Rows, shown: Rows, dropped: tuple[ColumnKey, ...]) -> Flags:
+def _walls(snapshot: Snapshot, rows: Rows, shown: Rows, few: list[ColumnKey], dropped: tuple[ColumnKey, ...]) -> Flags:
     """Say of each content whether a page shows it too that has none of the parameters, or another path.
 
-    One is enough: the log-in page itself.
+    One is enough: the log-in page itself. But not one that is asked for the same by all of the few values: that an
+    article has no reviews is said in the words in which a report has none (``?tab=reviews``).
     """
     without = np.ones(len(snapshot), np.bool_)
     for key in dropped:
         without &= snapshot.values(key) == 0
     without |= snapshot.path != snapshot.path[rows[0]]
+    asked = np.ones(len(snapshot), np.bool_)
+    for key in few:
+        asked &= np.isin(snapshot.values(key), distinct(snapshot.values(key)[rows]))
+    without &= ~asked
     elsewhere: Flags = np.bincount(snapshot.content[without], minlength=int(shown.max()) + 1) > 0
     return elsewhere
 

@@ -60,6 +60,10 @@ THIS_CRAWL: Final = "crawl"
 #: Of what Kafka takes for the name of a topic (249 characters) the beginning.
 TOPIC_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{0,200}")
 
+#: Settings that name a file or a folder. A shell opens ``~`` to no home in ``--data=~/pages``, and a file of settings
+#: has no shell.
+PATHS: Final = frozenset({"data", "spool", "alert_file"})
+
 #: What is no text, though it can be made one: a folder "False", a crawl "['a', 'b']".
 NO_TEXT: Final = (bool, bytes, list, tuple, set, dict)
 
@@ -267,7 +271,7 @@ def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
     if not right:
         value = value if shown is None else shown(converted)
         raise SettingError(f"{source}: {name} = {value!r} is not accepted{why}; it takes {accepts}")
-    return converted
+    return os.path.expanduser(str(converted)) if declared.name in PATHS else converted
 
 
 def _as(value: Any, wanted: type) -> Any:

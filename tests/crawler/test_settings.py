@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusterd.config import Config
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.settings import Settings
 
@@ -117,3 +118,13 @@ def test_a_number_that_no_store_or_clock_takes_is_refused(name: str, given: Any)
 def test_no_number_at_all_is_refused(name: str) -> None:
     with pytest.raises(SettingError, match="is not accepted"):
         Settings.from_crawl({f"CLUSTERD_{name}": "nan"}, {})
+
+
+def test_a_path_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    given = {"CLUSTERD_DATA": "~/pages", "CLUSTERD_SPOOL": "~", "CLUSTERD_CRAWL_ID": "~/x"}
+    read = Settings.from_crawl(given, {})
+    assert (read.data, read.spool, read.crawl_id) == ("/home/me/pages", "/home/me", "~/x")
+    daemons = Config.load(environment={"CLUSTERD_ALERT_FILE": "~/alerts"}, options={"data": "~/pages"})
+    assert (daemons.alert_file, daemons.data) == ("/home/me/alerts", "/home/me/pages")
+    assert Settings.from_crawl({"CLUSTERD_DATA": "~nobody-of-that-name/x"}, {}).data == "~nobody-of-that-name/x"

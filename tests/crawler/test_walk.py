@@ -21,6 +21,7 @@ PIECES = [
     "<td id=sidebar>",
     "<b>", "</b>", "<br>", "<img src=x>", "<select>", "<option>", "</select>", "<script>", "</script>", "<!--", "-->",
     "<textarea>", "</textarea>", "<svg>", "</svg>", "<template>", "</template>", "<h1 id=a1>",
+    "<svg><text>", "</text>", "<foreignObject>", "</foreignObject>", "<g style='display:none'>", "</g>",
     "</h1>", "<header>",
     "</header>", "<article>", "</article>", "<aside>", "</aside>", "<", ">", "</", "&amp;", "&eacute;", "&#65;",
     "&bogus",

@@ -39,13 +39,13 @@ static void cut(walk_t *w, const open_t *o, size_t letters) {
     while (w->main_count && w->mains[w->main_count - 1].start >= o->start) w->main_count--;
 }
 
-/* Part of a drawing: <path/> has no end tag there, and all of it is hidden. */
-static int is_shape(const walk_t *w, uint32_t bits) { return !bits && w->foreign > 0; }
+/* A hidden part of a drawing: <path/> has no end tag there. */
+static int is_shape(const walk_t *w, uint32_t bits) { return !bits && w->foreign > 0 && w->hidden && !w->well_nested; }
 
 static void pop(walk_t *w) {
     const open_t *o = &w->stack[--w->depth];
     w->odd -= o->odd;
-    w->hidden -= o->hidden;
+    w->hidden = o->hidden;
     w->chrome -= o->chrome;
     w->scopes -= (o->bits & SCOPE) != 0;
     w->foreign -= (o->bits & FOREIGN) != 0;
@@ -77,6 +77,7 @@ static void close_element(walk_t *w, slice_t name) {
             while (w->depth > height) pop(w);
             return;
         }
+        if (o->hidden == DRAWING) irregular(w); /* it may be what a label stands in that ends */
         if (o->bits & (TABLE | MARKER)) {
             irregular(w);
             return;
@@ -158,7 +159,7 @@ static const uint8_t *pass_unparsed(walk_t *w, const tag_t *tag, const uint8_t *
     const uint8_t *stop = endless ? w->end : find_end_tag(w, p, tag->name);
     note_unparsed(w, p, stop); /* a parser may read it as markup */
     if (!w->hidden && slice_is(tag->name, "script") && !value_of(tag, A_SRC).length) take_script(w, p, stop);
-    if (!(tag->bits & ESCAPABLE) || is_hidden(tag)) return stop;
+    if (!(tag->bits & ESCAPABLE) || is_hidden(tag) || w->foreign) return stop; /* a drawing's title is not shown */
     size_t start = w->length, letters = w->letters;
     show(w, p, stop, tag->bits & RAW);
     if (tag->bits & TITLE && w->title.end == (size_t)-1 && !w->hidden && !w->chrome && !w->in_main) {
@@ -209,11 +210,13 @@ static void push(walk_t *w, const tag_t *tag) {
     int searching = !has(tag, A_ROLE) && slice_is(tag->name, "search");
     slice_t role = searching ? tag->name : stripped(value_of(tag, A_ROLE));
     int hidden = is_hidden(tag), main = tag->bits & MAIN || slice_is(role, "main");
+    int lettering = w->hidden == DRAWING && (slice_is(tag->name, "text") || slice_is(tag->name, "foreignobject"));
     uint32_t said = main ? 0 : named(tag, role), doubtful = said & (DOUBTFULLY | SEARCHING);
     int surely = said & SURELY || tag->bits & CHROME;
     int chrome = !main && (surely || said & BOXED || (tag->bits & SECTIONAL && !w->scopes));
     if (said & TITLING) title_box(w);
-    if (!(tag->bits & CONTAINER || hidden || chrome || main || doubtful || (w->odd && !is_shape(w, tag->bits)))) return;
+    int stacked = tag->bits & CONTAINER || lettering || (w->odd && !is_shape(w, tag->bits));
+    if (!(stacked || hidden || chrome || main || doubtful)) return;
     if (w->depth == MAX_DEPTH) {
         w->flags |= EXTREME;
         return;
@@ -223,13 +226,18 @@ static void push(walk_t *w, const tag_t *tag) {
     w->stack[w->depth++] = (open_t){
         .name = tag->name, .bits = tag->bits, .start = w->length, .letters = w->letters,
         .chrome_letters = w->chrome_letters, .link_letters = w->link_letters, .links = w->links,
-        .chrome = (uint8_t)chrome, .hidden = (uint8_t)hidden, .main = (uint8_t)main, .odd = (uint8_t)odd, .cell = 0,
+        .chrome = (uint8_t)chrome, .hidden = (uint8_t)w->hidden, .main = (uint8_t)main, .odd = (uint8_t)odd, .cell = 0,
         .doubtful = (uint8_t)doubtful, .headed = (uint8_t)w->headed, .headed_in_main = (uint8_t)w->headed_in_main,
         .boxed = said & BOXED && !surely, .embedded = w->embedded_count,
     };
     push_formatting(w, top(w));
     w->odd += odd;
-    w->hidden += hidden;
+    if (hidden)
+        w->hidden = HIDING;
+    else if (lettering)
+        w->hidden = 0;
+    else if (tag->bits & FOREIGN && !w->hidden)
+        w->hidden = DRAWING;
     w->chrome += chrome;
     w->in_main |= main;
     w->scopes += (tag->bits & SCOPE) != 0;
@@ -304,7 +312,7 @@ static void walk_markup(walk_t *w, const uint8_t *p) {
         show_text(w, p, tag);
         p = tag < w->end ? read_markup(w, tag) : tag;
     }
-    if (w->link_depth >= 0 || w->hidden || w->chrome) irregular(w);
+    if (w->link_depth >= 0 || w->hidden || w->foreign || w->chrome) irregular(w);
     while (w->depth) pop(w);
 }
 

@@ -35,6 +35,9 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR, EMBEDDED, SCRIPT, KINDS };
 #define SEARCH_LETTERS 100
 #define MAX_COPIED 100000000
 
+/* Why text is not shown; 0 where it is. */
+enum { DRAWING = 1, HIDING = 2 };
+
 #define NO_HEADING ((size_t)-1)
 
 typedef struct {
@@ -52,7 +55,7 @@ typedef struct {
     size_t start, letters, chrome_letters, link_letters, links;
     size_t formatting, floor;
     uint32_t item; /* the class of the last list item in it */
-    uint8_t chrome, hidden, main, odd, cell;
+    uint8_t chrome, hidden, main, odd, cell; /* hidden: what the walk's was around it */
     uint8_t doubtful, headed, headed_in_main; /* DOUBTFULLY and SEARCHING; what stood before it */
     uint8_t boxed; /* chrome unless it begins with a title and is not mostly links */
     int embedded;

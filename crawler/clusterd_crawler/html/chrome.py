@@ -52,7 +52,7 @@ _WORDS_OF: Final = {
     IMPLIED: "p li dt dd td th tr thead tbody tfoot caption colgroup option optgroup rp rt rtc rb html head body",
     RAW: "script style iframe noembed noframes noscript xmp plaintext",
     ESCAPABLE: "title textarea xmp plaintext",
-    HIDDEN: "template svg datalist canvas annotation annotation-xml",
+    HIDDEN: "template datalist canvas annotation annotation-xml",
     CHROME: "nav select",
     SECTIONAL: "header footer aside",
     SCOPE: "article main section",
@@ -95,6 +95,9 @@ TAGS: Final = _tags()
 EMBEDDING: Final = frozenset(
     b"audio embed frame iframe img input object source video amp-img amp-anim amp-audio amp-iframe amp-video".split()
 )
+
+#: Elements of a drawing (``svg``) whose content is shown: its labels, and HTML in it.
+LETTERING: Final = frozenset((b"text", b"foreignobject"))
 
 #: Ids and classes of chrome, in lower case.
 NAMES: Final = frozenset(

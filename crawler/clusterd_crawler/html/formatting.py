@@ -44,7 +44,8 @@ class Open:
     link_letters: int = 0
     links: int = 0
     chrome: bool = False
-    hidden: bool = False
+    #: What the walk's was around it.
+    hidden: int = 0
     main: bool = False
     odd: bool = False
     cell: bool = False

@@ -4,7 +4,8 @@ The input is UTF-8 markup. Tags and comments are read as the HTML standard's tok
 that is shown is copied, blocks are set apart by a line break, and a stack of the open containers says what is hidden,
 what is chrome (`chrome`), and how much of a block is links. At the end `main_text` decides, from the page alone.
 
-An image's ``alt`` is not text: it is not shown, and templates fill it with file names and with what is there anyway.
+Of a drawing (``svg``) the labels are text. An image's ``alt`` is not: it is not shown, and templates fill it with file
+names and with what is there anyway.
 
 Result: the text in which \\1 … \\2 enclose what is not main (text that contains those two gets blanks for them), flags,
 and what the page declares about itself. `IRREGULAR` says that the nesting of tags is not plain enough for this walk to
@@ -37,6 +38,10 @@ EXTREME: Final = 2
 #: The digits of a decimal reference, where they are many. Python reads no number of more than 4,300 (`int`); the first
 #: eight that count are enough, as no character has so many.
 _MANY_DIGITS: Final = re.compile(r"(?<=&#)(?=[0-9]{9})0*([0-9]{1,8})[0-9]*")
+
+#: What keeps text from being shown: a drawing, save in its labels; anything that hides its content.
+DRAWING: Final = 1
+HIDING: Final = 2
 
 #: Open containers that are kept apart; deeper ones are not.
 MAX_DEPTH: Final = 256
@@ -75,6 +80,7 @@ class Walk:
     stack: list[Open] = field(default_factory=list)
     #: Open elements on the stack that are no containers: while there are any, every element is stacked.
     odd: int = 0
+    #: Why text is not shown (`DRAWING`, `HIDING`); 0 where it is.
     hidden: int = 0
     chrome: int = 0
     scopes: int = 0
@@ -103,7 +109,7 @@ class Walk:
             self._data(at, tag)
             at = self._markup(tag) if tag < len(data) else tag
         # An end tag that is not followed may have ended what hides the rest, or keeps it from the main text.
-        if self.link_depth >= 0 or self.hidden or self.chrome:
+        if self.link_depth >= 0 or self.hidden or self.foreign or self.chrome:
             self._irregular()
         while self.stack:
             self._pop()
@@ -210,7 +216,7 @@ class Walk:
             self.formatting.unknown(self.data.count(b"<", at, end))
         if tag.name == b"script" and not tag.attributes.get(b"src") and not self.hidden:
             self.embedded.take_script(self.data[at:end])
-        if tag.bits & chrome.ESCAPABLE and not tag.hidden:
+        if tag.bits & chrome.ESCAPABLE and not tag.hidden and not self.foreign:  # a drawing's title is not shown
             start, letters = len(self.out), self.letters
             self._text(at, end, bool(tag.bits & chrome.RAW))
             if (
@@ -250,7 +256,8 @@ class Walk:
 
     def _push(self, tag: Tag) -> None:
         bits, main, said = tag.bits, tag.main, tag.said
-        stacked = bits & chrome.CONTAINER or (self.odd and not self._is_shape(bits))
+        lettering = self.hidden == DRAWING and tag.name in chrome.LETTERING
+        stacked = bits & chrome.CONTAINER or lettering or (self.odd and not self._is_shape(bits))
         surely = bool(said & chrome.SURELY or bits & chrome.CHROME)
         doubtful = said & (chrome.DOUBTFULLY | chrome.SEARCHING)
         is_chrome = not main and (
@@ -266,7 +273,7 @@ class Walk:
         main = main and not (self.hidden or self.chrome or self.in_main)
         start = len(self.out)
         opened = Open(tag.name, bits, start, self.letters, self.chrome_letters, self.link_letters, self.links)
-        opened.chrome, opened.hidden, opened.main = is_chrome, tag.hidden, main
+        opened.chrome, opened.hidden, opened.main = is_chrome, self.hidden, main
         opened.doubtful, opened.files = doubtful, len(self.embedded.files)
         opened.boxed = bool(said & chrome.BOXED) and not surely
         opened.headed = self.found.headed, self.found.headed_in_main
@@ -274,7 +281,12 @@ class Walk:
         self.formatting.push(opened)
         self.stack.append(opened)
         self.odd += opened.odd
-        self.hidden += tag.hidden
+        if tag.hidden:
+            self.hidden = HIDING
+        elif lettering:
+            self.hidden = 0
+        elif bits & chrome.FOREIGN and not self.hidden:
+            self.hidden = DRAWING
         self.chrome += is_chrome
         self.in_main = self.in_main or main
         self.scopes += bool(bits & chrome.SCOPE)
@@ -288,8 +300,8 @@ class Walk:
             self.chrome -= 1
 
     def _is_shape(self, bits: int) -> bool:
-        """Whether an element is part of a drawing: ``<path/>`` has no end tag there, and all of it is hidden."""
-        return not bits and self.foreign > 0
+        """Whether an element is a hidden part of a drawing, which may have no end tag there, as ``<path/>``."""
+        return not bits and self.foreign > 0 and self.hidden > 0 and not self.well_nested
 
     def _end(self, name: bytes, bits: int) -> None:
         if not bits & chrome.INLINE:
@@ -327,6 +339,8 @@ class Walk:
                 while len(self.stack) > height:
                     self._pop()
                 return
+            if opened.hidden == DRAWING:
+                self._irregular()  # it may be what a label stands in that ends
             if opened.bits & (chrome.TABLE | chrome.MARKER):
                 self._irregular()
                 return
@@ -335,7 +349,7 @@ class Walk:
         opened = self.stack.pop()
         end = len(self.out)
         self.odd -= opened.odd
-        self.hidden -= opened.hidden
+        self.hidden = opened.hidden
         self.chrome -= opened.chrome
         self.scopes -= bool(opened.bits & chrome.SCOPE)
         self.foreign -= bool(opened.bits & chrome.FOREIGN)

@@ -65,24 +65,26 @@ def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[kafka_broker.KafkaBroker]:
-    """A broker of the test's own, not started, to be mistreated.
+def collect_sockets() -> Iterator[None]:
+    """Collect at the end what a Kafka client left open, so that it surfaces in no other test.
 
     kafka-python 3.0.12 forgets to close the sockets of attempts to connect that were refused: such a test ignores
-    ``pytest.PytestUnraisableExceptionWarning``, and they are collected here, so that they surface in no other test.
+    ``pytest.PytestUnraisableExceptionWarning``. Its own names are gone by now; the client's threads let go of their
+    last references moments after `close`.
     """
+    yield
+    for _ in range(5):
+        gc.collect()
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path, collect_sockets: None) -> Iterator[kafka_broker.KafkaBroker]:
+    """A broker of the test's own, not started, to be mistreated."""
     needs_kafka()
     broker = kafka_broker.KafkaBroker(tmp_path / "kafka", kafka_broker.MORTAL)
     yield broker
     broker.kill()
-    collect_sockets()
-
-
-def collect_sockets() -> None:
-    """Collect what a Kafka client left open: its threads let go of their last references moments after `close`."""
-    for _ in range(5):
-        gc.collect()
-        time.sleep(0.1)
 
 
 def needs_kafka() -> None:

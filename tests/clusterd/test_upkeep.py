@@ -44,7 +44,7 @@ def test_a_long_round_of_retention_gives_way_to_settling_and_goes_on(
 
 
 @pytest.mark.kafka
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see own_broker
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see collect_sockets
 def test_a_split_is_told_once_more_after_an_outage_and_not_again_and_again_during_it(
     own_broker: KafkaBroker, redis_url: str, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,18 +34,19 @@ CRAWL = [page("http://h.example/a", 1, range(100)), page("http://h.example/b", 1
 BY_NAME = "--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"
 
 
-@pytest.fixture(params=["rediss", "rediss+cluster"])
-def secured(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module", params=["rediss", "rediss+cluster"])
+def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a server, or of a cluster of one node, by TLS."""
     if shutil.which("redis-server") is None and os.environ.get("CI") != "true":
         pytest.skip("redis-server is not installed; the embedded server knows no TLS")
-    authority, port = Authority(tmp_path, "ours"), free_port()
+    folder = tmp_path_factory.mktemp("secured")
+    authority, port = Authority(folder, "ours"), free_port()
     cert, key = authority.sign("localhost", "127.0.0.1")  # the client looks up this name where it stands for a node
     files = "--tls-cert-file", str(cert), "--tls-key-file", str(key), "--tls-ca-cert-file", str(authority.ca)
     options = ["--tls-port", str(port), *files, "--tls-auth-clients", "no"]
     if request.param == "rediss+cluster":
         options += ["--cluster-enabled", "yes", "--tls-cluster", "yes", *BY_NAME]
-    with redis_server(tmp_path / "server", *options) as plain, redis.Redis.from_url(plain) as client:
+    with redis_server(folder / "server", *options) as plain, redis.Redis.from_url(plain) as client:
         if request.param == "rediss+cluster":
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, SLOTS - 1)
             wait_until_formed([client])

@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from clusterd_consumer.transport import kafka_connection
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.transport.kafka_topics import DAY, TOPICS, ensure, main
 from clusterd_crawler import topics
@@ -172,8 +173,10 @@ def test_a_topic_that_is_made_anew_under_its_reader_is_read_from_its_beginning(
     member.close()
 
 
-@pytest.mark.slow
-def test_partitions_that_are_added_are_read_and_counted(kafka_bootstrap: str, prefix: str) -> None:
+def test_partitions_that_are_added_are_read_and_counted(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_connection, "METADATA_AGE", 1_000)
     name = prefix.rstrip(":")
     member = transport(kafka_bootstrap, name)
     member.publish(topics.SKETCHES, b"k", b"first")

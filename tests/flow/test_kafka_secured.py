@@ -31,7 +31,7 @@ from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from kafka import KafkaConsumer
 
-from tests.conftest import collect_sockets, needs_kafka
+from tests.conftest import needs_kafka
 from tests.crawler.crawling import crawl
 from tests.crawler.site import running
 from tests.flow.daemons import daemons, until, wait_until_done
@@ -244,6 +244,7 @@ def shown(authority: Authority, broker: KafkaBroker) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("collect_sockets")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see collect_sockets
 def test_who_is_at_work_says_that_a_certificate_is_another_and_reads_the_renewed_authority(tmp_path: Path) -> None:
     needs_kafka()
@@ -278,4 +279,3 @@ def test_who_is_at_work_says_that_a_certificate_is_another_and_reads_the_renewed
             one.close()
     finally:
         broker.kill()
-        collect_sockets()

@@ -75,7 +75,7 @@ def test_two_commands_and_a_daemon_share_an_embedded_store(tmp_path: Path) -> No
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see own_broker
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see collect_sockets
 def test_a_broker_that_starts_late_and_dies_in_between_is_waited_for(
     own_broker: KafkaBroker, redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_broker_that_starts_late_and_dies_in_between_is_waited_for(
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see own_broker
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see collect_sockets
 def test_a_daemon_whose_broker_is_frozen_ends_within_seconds_and_loses_nothing(
     own_broker: KafkaBroker, redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
@@ -122,7 +122,7 @@ def test_a_daemon_whose_broker_is_frozen_ends_within_seconds_and_loses_nothing(
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see own_broker
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see collect_sockets
 def test_a_broker_that_takes_nothing_is_told_as_trouble(own_broker: KafkaBroker, redis_url: str, prefix: str) -> None:
     own_broker.start()
     troubles: list[str] = []

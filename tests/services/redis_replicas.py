@@ -16,7 +16,7 @@ from tests.services.redis_server import form, redis_server, wait_until_known
 from tests.services.waiting import wait_until
 
 PRIMARIES = 3
-OPTIONS = "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"
+OPTIONS = "--cluster-enabled", "yes", "--cluster-node-timeout", "2000"
 #: Seconds for which a replica hears nothing before its primary dies.
 DEAF = 1.0
 

@@ -68,7 +68,7 @@ class Watched:
 @contextmanager
 def redis_sentinels(folder: Path) -> Iterator[Watched]:
     """Run a primary, a replica and the sentinels, with a password on the servers; yield them."""
-    both = "--requirepass", PASSWORD, "--masterauth", PASSWORD, "--repl-diskless-sync-delay", "0"
+    both = "--requirepass", PASSWORD, "--masterauth", PASSWORD
     primary, replica = free_port(), free_port()
     follows = "--replicaof", f"127.0.0.1 {primary}"
     with ExitStack() as stack:

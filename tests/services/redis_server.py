@@ -88,6 +88,8 @@ def redis_server(
         "",
         "--daemonize",
         "no",
+        "--repl-diskless-sync-delay",  # (of 5 s, in which further replicas may come)
+        "0",
     ]
     with (folder / "redis.log").open("wb") as log:
         command = [binary(), *fixed, *options]

@@ -11,7 +11,7 @@ Everything is opened when it is first asked for, and closed in the opposite orde
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import cached_property, partial
 from types import TracebackType
@@ -245,6 +245,15 @@ class Services:
         from clusterd_consumer.transport.redis_streams import RedisStreamTransport
 
         return self.publisher.taken() if isinstance(self.publisher, RedisStreamTransport) else None
+
+    def rules_written(self) -> Mapping[str, int]:
+        """Return where Kafka's topic of rules ends, by partition; nothing where the store keeps them."""
+        if not self.config.uses_kafka():
+            return {}
+        from clusterd_consumer.transport.kafka import KafkaTransport
+
+        publisher = self.publisher
+        return dict(publisher.ends(topics.RULES).values()) if isinstance(publisher, KafkaTransport) else {}
 
     def dead_letters(self) -> int:
         """Return how many messages became dead letters."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from clusterd_consumer.redis_connection import unable
@@ -69,6 +69,8 @@ class Upkeep:
         #: Which time that the store came back from the past has been looked after, by learners and by rules; it may be
         #: so at the start.
         self._unlearned = self._restored = -1
+        #: Where the log of rules ended when that was last looked at.
+        self._rules_written: Mapping[str, int] = {}
         #: What failed last, and until when it is not logged again.
         self._failure, self._silent_until = "", 0.0
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
@@ -128,6 +130,7 @@ class Upkeep:
                 if services.config.metrics_port:
                     self._tallies.held = services.index.counts()
                     self._tallies.clusters = services.index.cluster_counts()
+                self._look_for_older_log(services)
         settling = self._report.settling
         return 0 if settling and services.index.only_awaits() else settling
 
@@ -159,6 +162,14 @@ class Upkeep:
                 self._expiring = going_on
                 return
         log.info("forgot %d superseded versions", self._forgotten)
+
+    def _look_for_older_log(self, services: Services) -> None:
+        """Have rules restored where their log has lost its end, or was made anew: the crawls begin by what it holds."""
+        written = services.rules_written()
+        if any(written.get(partition, 0) < end for partition, end in self._rules_written.items()):
+            log.warning("the log of rules came back without its end")
+            self._restored = -1
+        self._rules_written = written
 
     def _restore(self, services: Services) -> None:
         set_backs = self._report.set_backs

@@ -20,6 +20,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import logging
+import math
 import os
 import re
 import shutil
@@ -55,6 +56,8 @@ UNFIT: Final = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC
 START_TIMEOUT: Final = 120.0
 ANSWER_TIMEOUT: Final = 5.0
 STOP_TIMEOUT: Final = 120.0
+#: Seconds after which who waits for a server that reads its data is told so.
+SILENT_SECONDS: Final = 3.0
 #: Seconds between two looks at the server's health; doubled after each attempt in vain to start it, up to the second.
 WATCH_INTERVAL: Final = 0.5
 LONGEST_INTERVAL: Final = 30.0
@@ -204,10 +207,13 @@ class Embedded:
                 ) from error
 
     def _wait_until_it_answers(self, server: subprocess.Popen[bytes] | None) -> None:
-        deadline = time.monotonic() + START_TIMEOUT
+        deadline, silent_until = time.monotonic() + START_TIMEOUT, time.monotonic() + SILENT_SECONDS
         while not _is_ready(said := _said(self._socket)) and not self._closing.is_set():
             if said:  # it reads its data, however long that takes: who gave up would end it, and the next one, too
                 deadline = time.monotonic() + START_TIMEOUT
+                if time.monotonic() > silent_until:
+                    log.warning("the store in %s reads its data, and is waited for", self.folder)
+                    silent_until = math.inf
             if server is not None and server.poll() is not None:
                 raise Unreachable(
                     f"the store in {self.folder} does not start: {self._last_words()}; "

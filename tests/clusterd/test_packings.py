@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from clusterd.cli.commands import run
-from clusterd.ingest.frames import CUT_SHORT, Frames, trouble
+from clusterd.ingest.frames import CUT_SHORT, PORTION, Frames, trouble
 from clusterd.ingest.packings import AT_ONCE, PACKINGS, Packing, without_packing
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import kind_of, read
@@ -98,6 +98,37 @@ def test_what_is_cut_short_or_damaged_gives_what_came_before(tmp_path: Path, pac
         *_, end = broken_of(file)  # a line that breaks off is named before
         assert end.ends
         assert why in end.reason
+
+
+@pytest.mark.parametrize("length", [10, PORTION - 1, 3 * PORTION])
+def test_of_a_gzip_whose_checksum_is_wrong_all_is_given_and_where_it_breaks_is_said(length: int) -> None:
+    content = os.urandom(length)
+    first, second = gzip.compress(content), bytearray(gzip.compress(content))
+    second[-8] ^= 1  # the checksum is read to its end, which is the fourth byte from that on
+    read_on = io.BufferedReader(Frames(io.BytesIO(first + second + first), PACKINGS[0].begin))
+    assert read_on.read() == 2 * content
+    assert f"(at byte {len(first) + len(second) - 5} of what is packed)" in trouble(read_on)
+
+
+def test_of_a_zstandard_whose_checksum_is_wrong_all_is_given_and_of_a_broken_one_what_came_before() -> None:
+    """Its library tells no place: named is where begins what was unpacked together."""
+    content = os.urandom(3 * PORTION)
+    packed = bytearray(zstandard.ZstdCompressor(write_checksum=True).compress(content))
+    packed[-1] ^= 1
+    read_on = io.BufferedReader(Frames(io.BytesIO(packed), PACKINGS[1].begin))
+    assert read_on.read() == content
+    assert f"(at byte {len(packed) - 4} of what is packed)" in trouble(read_on)
+    content = os.urandom(1 << 18)  # more than one block
+    packed = bytearray(zstandard.compress(content))
+    begins = zstandard.frame_header_size(bytes(packed))
+    size = int.from_bytes(packed[begins : begins + 3], "little") >> 3
+    behind = begins + 3 + size
+    packed[behind] |= 6  # a kind of block that there is not
+    read_on = io.BufferedReader(Frames(io.BytesIO(packed), PACKINGS[1].begin))
+    given = read_on.read()
+    assert content.startswith(given)
+    assert size - len(given) < PORTION
+    assert f"(at byte {behind // PORTION * PORTION} of what is packed)" in trouble(read_on)
 
 
 @pytest.mark.parametrize("pack", [bz2.compress, lzma.compress], ids=["bzip2", "xz"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,11 +20,16 @@ from clusterd.services import Services, publish_sketches
 from clusterd.upkeep import Upkeep, learn, restore_rules
 from clusterd.working import make_worker
 from clusterd_consumer.transport import kafka_topics
+from clusterd_consumer.transport.kafka_records import records
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.rules import Key, RuleSet
+from kafka import KafkaAdminClient  # type: ignore[import-untyped]
 
 from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, duplicates, offered_set, sid_rule, sketch
 from tests.crawler.outage import Server
 from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
+from tests.services.kafka_broker import KafkaBroker
 from tests.services.waiting import wait_until
 
 REF, LANG = sid_rule(key=Key("ref")), sid_rule(key=Key("lang"))
@@ -159,11 +166,11 @@ def test_sites_that_the_store_has_lost_are_noted_again(prefix: str, tmp_path: Pa
 
 @pytest.mark.kafka
 def test_a_store_that_is_empty_has_the_rules_of_the_log(redis_url: str, prefix: str, kafka_bootstrap: str) -> None:
-    topics = prefix.replace(":", "-")
-    config = Config(redis=redis_url, redis_prefix=prefix, kafka=kafka_bootstrap, kafka_prefix=topics)
+    named = prefix.replace(":", "-")
+    config = Config(redis=redis_url, redis_prefix=prefix, kafka=kafka_bootstrap, kafka_prefix=named)
     with Services(replace(config, redis_prefix=f"{prefix}none:")) as empty:
         assert restore_rules(empty) == 0  # no topic yet
-    kafka_topics.ensure(kafka_bootstrap, topics)
+    kafka_topics.ensure(kafka_bootstrap, named)
     with Services(config) as before:
         before.rulebook.import_rules([REF, sid_rule("other.org")], at=1)
         before.rulebook.retire(REF.id, at=2)
@@ -191,3 +198,42 @@ def test_a_daemon_whose_store_is_emptied_restores_the_rules(
         client.delete(*client.scan_iter(f"{prefix}*", count=10_000))
         until(lambda: [rule.state for rule in services.rulebook.rules()] == ["pinned"], say=group.said)
         until(lambda: services.index.counts()["documents"] > 0, say=group.said)
+
+
+@pytest.mark.kafka
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see own_broker
+def test_a_log_that_comes_back_older_or_is_made_anew_has_the_rules_of_the_store_again(
+    own_broker: KafkaBroker, redis_url: str, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Crawls that began then knew of no rule that was learned after the backup, until another daemon started."""
+    monkeypatch.setattr("clusterd.upkeep.LAG_INTERVAL", 0.0)
+    own_broker.start()
+    kafka_topics.ensure(own_broker.bootstrap, "")
+    with Services(Config(redis=redis_url, redis_prefix=prefix, kafka=own_broker.bootstrap)) as services:
+        upkeep, book, hosts = Upkeep(services, Report()), services.rulebook.book, (HOST, "other.org")
+        services.rulebook.import_rules([REF], at=1)
+        own_broker.end()
+        shutil.copytree(own_broker.folder / "log", tmp_path / "backup")
+        own_broker.start()
+        services.rulebook.import_rules([LANG, sid_rule("other.org")], at=2)
+        latest = dict(logged(*(book.load(host).rules for host in hosts)))
+        wait_until(lambda: went_round(upkeep, services))
+        assert dict(records(own_broker.bootstrap, topics.RULES)) == latest
+        own_broker.end()
+        shutil.rmtree(own_broker.folder / "log")
+        shutil.move(tmp_path / "backup", own_broker.folder / "log")
+        own_broker.start()
+        assert dict(records(own_broker.bootstrap, topics.RULES)) != latest
+        until(lambda: went_round(upkeep, services) and dict(records(own_broker.bootstrap, topics.RULES)) == latest)
+        admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
+        admin.delete_topics([topics.RULES])
+        admin.close()
+        until(lambda: went_round(upkeep, services) and dict(records(own_broker.bootstrap, topics.RULES)) == latest)
+
+
+def went_round(upkeep: Upkeep, services: Services) -> bool:
+    """Do a round of upkeep, if Kafka lets us."""
+    with suppress(Unreachable):
+        upkeep.round(services)
+        return True
+    return False

@@ -91,6 +91,13 @@ TEXT_LINE = "Content-Type: text/html"
 CHUNKED = "Transfer-Encoding: chunked"
 
 
+def test_chunks_end_with_the_empty_one_and_the_first_may_lack_its_end(tmp_path: Path) -> None:
+    page = b"<p>wide seas of words roll on"
+    first = b"%x\r\n%s" % (len(page), page)
+    for answered in (first + b"\r\n0\r\n\r\n" + in_chunks(b"what another answered"), first, first + b"\r"):
+        assert body_of(tmp_path, sent(answered, TEXT_LINE, CHUNKED)) == page
+
+
 @pytest.mark.parametrize("cut", [0, 1, 3, 4, 20, 34, 35, 36])
 def test_of_chunks_that_are_cut_short_what_came_before_is_taken(tmp_path: Path, cut: int) -> None:
     """The size of the last was taken for text where its end is missing; what was packed could not be unpacked then."""

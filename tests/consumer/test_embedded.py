@@ -88,16 +88,20 @@ def test_who_joins_a_server_that_does_not_answer_yet_waits_for_it(tmp_path: Path
             assert answers.is_set()
 
 
-def test_a_server_that_takes_long_to_read_its_data_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_server_that_takes_long_to_read_its_data_is_waited_for_and_that_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It was ended for that, and so was the next one."""
+    """It was ended for that, and so was the next one; and a command stood there for minutes without a word."""
     with embedded(tmp_path) as url:
         fill(url, 500)
     monkeypatch.setattr("clusterd_consumer.embedded.SERVER_OPTIONS", (*SERVER_OPTIONS, *SLOWLY))
     monkeypatch.setattr("clusterd_consumer.embedded.START_TIMEOUT", 1.0)
+    monkeypatch.setattr("clusterd_consumer.embedded.SILENT_SECONDS", 0.2)
     with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
         assert client.dbsize() == 500
+    assert [record.getMessage() for record in caplog.records].count(
+        f"the store in {tmp_path} reads its data, and is waited for"
+    ) == 1
 
 
 def test_who_leaves_while_a_server_that_had_died_reads_its_data_does_not_wait_for_that(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import struct
 import threading
 import time
 import weakref
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from clusterd_consumer.transport import kafka, kafka_group, kafka_publishing
@@ -14,7 +16,7 @@ from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Forbidden, Unreachable
 from clusterd_crawler.servers import kafka_client
-from kafka import KafkaAdminClient, codec
+from kafka import KafkaAdminClient, TopicPartition, codec
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     CorruptRecordError,
@@ -193,14 +195,26 @@ def test_what_cannot_be_decompressed_is_said_each_time_and_read_when_it_can(
     assert [record.value for record in drain(member, 20)] == [b"%d" % n for n in range(20)]
 
 
+def batch_with(segment: Path, value: bytes) -> tuple[int, int, int]:
+    """Return partition and first offset of the batch in which a value lies, and the offset behind it."""
+    data, at = segment.read_bytes(), 0
+    while True:
+        first, length = struct.unpack_from(">qi", data, at)
+        if value in data[at : at + 12 + length]:
+            last = first + struct.unpack_from(">i", data, at + 23)[0]
+            return int(segment.parent.name.rpartition("-")[2]), first, last + 1
+        at += 12 + length
+
+
 @pytest.mark.slow
-def test_a_damaged_record_is_said_and_keeps_nothing_else_back(own_broker: KafkaBroker) -> None:
+def test_a_damaged_record_is_said_keeps_nothing_else_back_and_can_be_deleted(own_broker: KafkaBroker) -> None:
     """As after a fault of the broker's disk."""
     own_broker.start()
     member = transport(own_broker.bootstrap, "g")
     for n in range(40):
         member.publish(topics.SKETCHES, b"%d" % n, b"message %02d" % n)
-    member.flush(10)
+        if n % 4 == 3:  # several batches
+            member.flush(10)
     member.close()
     own_broker.end()
     (damaged,) = (log for log in own_broker.folder.glob("log/g-sketches-*/*.log") if b"message 07" in log.read_bytes())
@@ -218,8 +232,17 @@ def test_a_damaged_record_is_said_and_keeps_nothing_else_back(own_broker: KafkaB
         return len(told) > 2 and len(read) > 10
 
     wait_until(look)
-    assert "g-sketches" in told[0]
-    assert all("damaged records" in one and "kafka-delete-records.sh" in one for one in told)
+    (partition, first, behind) = batch_with(damaged, b"massage 07")
+    assert f"topic='g-sketches', partition={partition}) at offset {first} " in told[0]
+    assert all("damaged records" in one and "docs/operations.md" in one for one in told)
+    admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
+    admin.delete_records({TopicPartition("g-sketches", partition): behind})
+    admin.close()
+    member.publish(topics.SKETCHES, b"7", b"and on")  # to where the damaged one lay
+    member.flush(10)
+    wait_until(lambda: look() and b"and on" in read)
+    assert len(read) + member.missed == 41
+    assert member.missed == behind - first
     with pytest.raises(Forbidden, match="damaged records"), kafka_client.translated():
         raise CorruptRecordError("at offset 7")  # in a crawl, which speaks of no outages, and of this
 

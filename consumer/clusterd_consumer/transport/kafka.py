@@ -137,17 +137,21 @@ class KafkaTransport:
 
     def backlog(self) -> int:
         """Return the records that lie after the store's position, over all partitions."""
+        ends = self.ends(topics.SKETCHES)
+        with self._connection.translated():
+            begins = edges(self._asking().beginning_offsets, list(ends), ANSWER_TIMEOUT)
+        position = self._remembered()
+        return sum(max(0, end - max(int(position.get(name, 0)), begins[p])) for p, (name, end) in ends.items())
+
+    def ends(self, topic: str) -> dict[Any, tuple[str, int]]:
+        """Return what a position calls each partition of a topic, and where it ends."""
+        named = self._prefix + topic
         with self._connection.translated():
             asking = self._asking()
-            every = [TopicPartition(self._topic, n) for n in asking.partitions_for_topic(self._topic) or ()]
-            now = topic_id(asking, self._topic)
+            every = [TopicPartition(named, n) for n in asking.partitions_for_topic(named) or ()]
+            now = topic_id(asking, named)
             ends = edges(asking.end_offsets, every, ANSWER_TIMEOUT)
-            begins = edges(asking.beginning_offsets, every, ANSWER_TIMEOUT)
-        position = self._remembered()
-        return sum(
-            max(0, end - max(int(position.get(_name(partition, now), 0)), begins[partition]))
-            for partition, end in ends.items()
-        )
+        return {partition: (_name(partition, now), end) for partition, end in ends.items()}
 
     def close(self) -> None:
         """Commit, leave the group, deliver what is on its way."""

@@ -129,7 +129,7 @@ def lacking(error: Exception, right: str) -> str:
     if isinstance(error, errors.CorruptRecordError):
         return (
             f"has damaged records ({error}): let another replica lead that partition, or delete the records up to "
-            "behind them (kafka-delete-records.sh)"
+            "behind them (docs/operations.md, Damaged records)"
         )
     if isinstance(error, errors.GroupAuthorizationFailedError):
         right, kind = "Read", "group"

@@ -21,8 +21,8 @@ from urllib.parse import urljoin
 
 import mmh3
 
-from clusterd_crawler.html import markup
 from clusterd_crawler.html.declared import Declared
+from clusterd_crawler.html.references import unescape
 from clusterd_crawler.names import base_of
 from clusterd_crawler.urls import host_of
 
@@ -52,7 +52,7 @@ def embedded_identity(page_url: str, declared: Sequence[Declared], text_bytes: i
 
 def _file(base: str, origin: str, value: bytes) -> bytes:
     """Return what a file is known by, from an attribute's raw value."""
-    target = markup.unescape(value).decode("utf-8", "replace").strip()
+    target = unescape(value).decode("utf-8", "replace").strip()
     written = target.split("/")
     folders = [part for part in written if part not in {".", ".."}]
     is_relative = bool(written[0]) and ":" not in written[0]

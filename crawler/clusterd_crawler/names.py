@@ -16,8 +16,8 @@ from urllib.parse import urljoin
 
 from clusterd_crawler import urls
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.html import markup
 from clusterd_crawler.html.declared import MAX_ANCHORS_KEPT, Declared, UrlKind
+from clusterd_crawler.html.references import unescape
 from clusterd_crawler.sketch import Name
 
 #: Kinds of what a page declares that are URLs which name it.
@@ -62,7 +62,7 @@ def _anchor(digits: bytes) -> Name:
 
 def _joined(base: str, value: bytes) -> str | None:
     """The absolute URL that an attribute's raw value means; None where it means none."""
-    target = markup.unescape(value).decode("utf-8", "replace").strip()
+    target = unescape(value).decode("utf-8", "replace").strip()
     try:
         joined = urljoin(base, target)
     except ValueError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from clusterd_crawler.html.markup import unescape
+from clusterd_crawler.html.references import unescape
 from clusterd_crawler.text import utf8
 
 #: Bytes of the page in which its title is looked for, and of the longest title that is looked at.

@@ -30,6 +30,7 @@ from clusterd_crawler.html.charset_guess import guessed
 from clusterd_crawler.html.charsets import said_by_header, said_by_markup, said_by_xml, said_further_on
 from clusterd_crawler.html.declared import Declared
 from clusterd_crawler.html.recoding import check_utf8, encoded, mostly_right, recoded, repaired
+from clusterd_crawler.html.references import unescape
 from clusterd_crawler.html.well_nested import well_nested
 from clusterd_crawler.html.xhtml import as_html
 
@@ -167,7 +168,7 @@ def marked_text(
 def _walk(data: bytes, *, nested: bool) -> tuple[bytes, int, list[Declared]]:
     if compiled.CORE is None:
         return markup.walk(data, nested)
-    walked: tuple[bytes, int, list[Declared]] = compiled.CORE.walk(data, nested, markup.unescape)
+    walked: tuple[bytes, int, list[Declared]] = compiled.CORE.walk(data, nested, unescape)
     return walked
 
 

@@ -201,7 +201,7 @@ def test_a_daemon_whose_store_is_emptied_restores_the_rules(
 
 
 @pytest.mark.kafka
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see own_broker
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see collect_sockets
 def test_a_log_that_comes_back_older_or_is_made_anew_has_the_rules_of_the_store_again(
     own_broker: KafkaBroker, redis_url: str, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

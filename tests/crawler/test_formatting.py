@@ -6,6 +6,7 @@ import pytest
 from clusterd_crawler.core import compiled
 from clusterd_crawler.html import markup
 from clusterd_crawler.html.markup import EXTREME, IRREGULAR
+from clusterd_crawler.html.references import unescape
 from clusterd_crawler.text import marked_text
 
 #: What makes the walk ask for a parser.
@@ -66,7 +67,7 @@ def test_what_would_burst_a_parser_is_walked_as_it_stands(name: str) -> None:
 def test_compiled_and_python_agree(name: str) -> None:
     assert compiled.CORE is not None
     page = ODD + (BOMBS | TIDY)[name]
-    assert compiled.CORE.walk(page, False, markup.unescape)[:2] == markup.walk(page)[:2]
+    assert compiled.CORE.walk(page, False, unescape)[:2] == markup.walk(page)[:2]
 
 
 @pytest.mark.parametrize("name", TIDY)

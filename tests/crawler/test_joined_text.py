@@ -9,6 +9,7 @@ import pytest
 from clusterd_crawler.core import compiled
 from clusterd_crawler.html import markup
 from clusterd_crawler.html.markup import EXTREME
+from clusterd_crawler.html.references import unescape
 
 #: What stands first, and what then goes on for 400 KB: each takes lexbor some hundred MB, and forty times that at 2 MB.
 JOINED = {
@@ -58,7 +59,7 @@ def test_what_stands_in_its_place_is_none(name: str) -> None:
 def test_compiled_and_python_agree(name: str) -> None:
     assert compiled.CORE is not None
     data = page((JOINED | TIDY)[name])
-    assert compiled.CORE.walk(data, False, markup.unescape)[:2] == markup.walk(data)[:2]
+    assert compiled.CORE.walk(data, False, unescape)[:2] == markup.walk(data)[:2]
 
 
 SKETCHED = """

@@ -8,6 +8,7 @@ import pytest
 from clusterd_crawler import names, text
 from clusterd_crawler.core import compiled
 from clusterd_crawler.html import markup
+from clusterd_crawler.html.references import unescape
 from clusterd_crawler.html.well_nested import well_nested
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,7 +50,7 @@ PIECES = [
 def test_core_and_fallback_keep_the_same_anchors(numbers: list[int], before: str) -> None:
     assert compiled.CORE is not None
     data = "".join(f"<p id='{before}{number}'>" for number in numbers).encode()
-    kept = compiled.CORE.walk(data, False, markup.unescape)[2]
+    kept = compiled.CORE.walk(data, False, unescape)[2]
     assert kept == markup.walk(data)[2]
     if before in ("a", ""):
         met = dict.fromkeys(("anchor", str(number).encode()) for number in numbers[:256])
@@ -62,7 +63,7 @@ def test_core_and_fallback_keep_the_same_anchors(numbers: list[int], before: str
 def test_core_and_fallback_walk_alike(pieces: list[str], well_nested: bool) -> None:
     assert compiled.CORE is not None
     data = "".join(pieces).encode()
-    marked, flags, declared = compiled.CORE.walk(data, well_nested, markup.unescape)
+    marked, flags, declared = compiled.CORE.walk(data, well_nested, unescape)
     assert (marked, flags, declared) == markup.walk(data, well_nested)
 
 
@@ -72,7 +73,7 @@ def test_core_and_fallback_walk_alike(pieces: list[str], well_nested: bool) -> N
 def test_core_and_fallback_walk_random_bytes_alike(data: bytes) -> None:
     assert compiled.CORE is not None
     utf8 = data.decode("utf-8", "replace").encode()
-    marked, flags, declared = compiled.CORE.walk(utf8, False, markup.unescape)
+    marked, flags, declared = compiled.CORE.walk(utf8, False, unescape)
     assert (marked, flags) == markup.walk(utf8)[:2]
     assert declared == markup.walk(utf8)[2]
 
@@ -102,7 +103,7 @@ RARE_PAGES = [
 @pytest.mark.parametrize("page", RARE_PAGES)
 def test_core_and_fallback_walk_rare_pages_alike(page: str) -> None:
     assert compiled.CORE is not None
-    assert compiled.CORE.walk(page.encode(), False, markup.unescape) == markup.walk(page.encode())
+    assert compiled.CORE.walk(page.encode(), False, unescape) == markup.walk(page.encode())
 
 
 @pytest.mark.core
@@ -113,7 +114,7 @@ def test_core_and_fallback_read_numeric_references_alike(written: str) -> None:
     for code in {edge + by for edge in edges for by in (-1, 0, 1)} - {-1}:
         data = ("<p>a" + written.format(code)).encode()
         for page in (data, data + b" z"):
-            assert compiled.CORE.walk(page, False, markup.unescape) == markup.walk(page)
+            assert compiled.CORE.walk(page, False, unescape) == markup.walk(page)
 
 
 @pytest.mark.core
@@ -124,7 +125,7 @@ def test_a_numeric_reference_may_have_any_number_of_digits(digits: str, shown: s
     # Python reads no number of more than 4,300 digits (`int`); a browser does.
     assert compiled.CORE is not None
     page = f"<link rel=canonical href='&#{digits};'><p>a &#{digits};b".encode()
-    found = compiled.CORE.walk(page, False, markup.unescape)
+    found = compiled.CORE.walk(page, False, unescape)
     assert found == markup.walk(page)
     assert found[0].decode().split() == ["a", shown + "b"]
     assert not names.declared_names("http://h.example/", found[2])[1:]
@@ -143,7 +144,7 @@ def test_nothing_behind_the_end_is_read(page: str) -> None:
     assert compiled.CORE is not None
     data = page.encode()
     for end in range(len(data)):
-        part = compiled.CORE.walk(memoryview(data)[:end], False, markup.unescape)
+        part = compiled.CORE.walk(memoryview(data)[:end], False, unescape)
         assert part == markup.walk(data[:end])
 
 
@@ -204,4 +205,4 @@ def test_what_is_raised_while_references_are_read_is_raised(size: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         compiled.CORE.walk(b"<p>" + b"x" * size + b"&xy<title>&xy</title>&xy", False, interrupted)
     with pytest.raises(UnicodeDecodeError):
-        compiled.CORE.walk(b"<p>\xff" + b"x" * size + b"&xy", False, markup.unescape)
+        compiled.CORE.walk(b"<p>\xff" + b"x" * size + b"&xy", False, unescape)

@@ -18,8 +18,6 @@ The compiled core has the same walk (`core/markup.h`), some fifty times faster; 
 
 from __future__ import annotations
 
-import html
-import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,14 +28,11 @@ from clusterd_crawler.html.formatting import Formatting, Open
 from clusterd_crawler.html.joined_text import JoinedText, may_be_much
 from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, other_spans, with_marks
 from clusterd_crawler.html.raw_elements import end_of_raw
+from clusterd_crawler.html.references import unescape
 from clusterd_crawler.html.tags import Tag, end_of_comment, read_tag
 
 IRREGULAR: Final = 1
 EXTREME: Final = 2
-
-#: The digits of a decimal reference, where they are many. Python reads no number of more than 4,300 (`int`); the first
-#: eight that count are enough, as no character has so many.
-_MANY_DIGITS: Final = re.compile(r"(?<=&#)(?=[0-9]{9})0*([0-9]{1,8})[0-9]*")
 
 #: What keeps text from being shown: a drawing, save in its labels; anything that hides its content.
 DRAWING: Final = 1
@@ -399,9 +394,3 @@ class Walk:
         while self.found.dense and self.found.dense[-1][0] >= opened.start:
             self.found.dense.pop()
         self.found.dense.append((opened.start, end, letters))
-
-
-def unescape(segment: bytes) -> bytes:
-    """Replace character references in UTF-8 text."""
-    text = _MANY_DIGITS.sub(r"\1", segment.decode("utf-8", "surrogatepass"))
-    return html.unescape(text).encode("utf-8", "surrogatepass")

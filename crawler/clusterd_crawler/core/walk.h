@@ -87,7 +87,7 @@ typedef struct {
 typedef struct {
     const uint8_t *end;
     int well_nested, flags;
-    PyObject *unescape;    /* markup.unescape, for the character references that are not read here */
+    PyObject *unescape;    /* references.unescape, for the character references that are not read here */
     PyThreadState *thread; /* saved while the lock is released */
     uint8_t *out;
     size_t length, room;

@@ -108,7 +108,7 @@ class Config(Settings):
         "identical, words, unnumbered or near",
     )
     alerts_kept: int = setting(100_000, "alerts that stay readable", _at_least(1), "1 or more")
-    alert_file: str = setting("", "file to which every alert is appended as a JSON line")
+    alert_file: str = setting("", "file to which every alert is appended as a JSON line", path=True)
     alert_webhook: str = setting(
         "",
         "address to which alerts are posted as JSON lines",

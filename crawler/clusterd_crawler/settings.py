@@ -60,10 +60,6 @@ THIS_CRAWL: Final = "crawl"
 #: Of what Kafka takes for the name of a topic (249 characters) the beginning.
 TOPIC_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{0,200}")
 
-#: Settings that name a file or a folder. A shell opens ``~`` to no home in ``--data=~/pages``, and a file of settings
-#: has no shell.
-PATHS: Final = frozenset({"data", "spool", "alert_file"})
-
 #: What is no text, though it can be made one: a folder "False", a crawl "['a', 'b']".
 NO_TEXT: Final = (bool, bytes, list, tuple, set, dict)
 
@@ -71,14 +67,21 @@ Check = Callable[[Any], bool]
 
 
 def setting(
-    default: Any, help: str, check: Check | None = None, accepts: str = "", shown: Callable[[str], str] | None = None
+    default: Any,
+    help: str,
+    check: Check | None = None,
+    accepts: str = "",
+    shown: Callable[[str], str] | None = None,
+    *,
+    path: bool = False,
 ) -> Any:
     """Declare a setting: its default, its line in the settings table, and what values it accepts.
 
     A check may say more by `ValueError`. ``shown`` is for a value that may hold a password: it returns what of it may
-    be told, and the settings' ``repr`` leaves the value out.
+    be told, and the settings' ``repr`` leaves the value out. ``path``: a file or a folder, which may begin with ``~``:
+    a shell opens it to no home in ``--data=~/pages``, and a file of settings has no shell.
     """
-    metadata = {"help": help, "check": check, "accepts": accepts, "shown": shown}
+    metadata = {"help": help, "check": check, "accepts": accepts, "shown": shown, "path": path}
     return field(default=default, repr=shown is None, metadata=metadata)
 
 
@@ -116,6 +119,7 @@ class Settings:
         "folder of the embedded store, used where neither Redis nor Kafka is given",
         lambda v: v.strip() != "",
         "a folder",
+        path=True,
     )
     redis: str = setting(
         "",
@@ -162,7 +166,7 @@ class Settings:
         "0 or more",
     )
     queue: int = setting(1000, "messages in flight before the spool is used", _positive, "1 or more")
-    spool: str = setting("", "folder of the spool (default: DATA/spool)")
+    spool: str = setting("", "folder of the spool (default: DATA/spool)", path=True)
     spool_bytes: int = setting(
         256 * 1024 * 1024, "most bytes on the spool before messages are dropped", _positive, "1 or more"
     )
@@ -271,7 +275,7 @@ def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
     if not right:
         value = value if shown is None else shown(converted)
         raise SettingError(f"{source}: {name} = {value!r} is not accepted{why}; it takes {accepts}")
-    return os.path.expanduser(str(converted)) if declared.name in PATHS else converted
+    return os.path.expanduser(str(converted)) if declared.metadata["path"] else converted
 
 
 def _as(value: Any, wanted: type) -> Any:

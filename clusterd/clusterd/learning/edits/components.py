@@ -38,6 +38,11 @@ class AnyComponent(PathEdit):
     """A component of any value that does not matter."""
 
 
+@dataclass(frozen=True, slots=True)
+class PrefixedComponent(AnyComponent):
+    """One that has to begin in a stated way, as sessions do with ``(S(``: a word that means something is none."""
+
+
 class Components:
     """What pages of one content say of single components; fed content by content."""
 
@@ -120,4 +125,5 @@ def _edit(goes: bool, depth: int, at: int, begins: str) -> PathEdit:
         needs.append(Condition(key, "like", (f"{begins}*",)))
     # The first two components and the last are known by themselves; of a longer path one more is.
     beyond = next((component(place).start for place in range(KNOWN - 2, depth - 1) if place != at), 0)
-    return AnyComponent((edit,), change, tuple(needs), beyond=beyond)
+    kind = PrefixedComponent if begins else AnyComponent
+    return kind((edit,), change, tuple(needs), beyond=beyond)

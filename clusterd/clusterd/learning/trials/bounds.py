@@ -13,14 +13,12 @@ import numpy as np
 from clusterd.learning.edits import spellings
 from clusterd.learning.edits.aliases import Alias
 from clusterd.learning.edits.both import BothThere
-from clusterd.learning.edits.components import VALUES, AnyComponent
+from clusterd.learning.edits.components import VALUES, AnyComponent, PrefixedComponent
 from clusterd.learning.edits.deep import Cut, Ending
 from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, PathEdit, Replace
 from clusterd.learning.edits.fixed_values import DropFixed
-from clusterd.learning.edits.path_fields import AnyField
 from clusterd.learning.edits.path_pairs import PathPair
 from clusterd.learning.edits.path_references import PathReference
-from clusterd.learning.edits.path_titles import PathTitle
 from clusterd.learning.edits.path_values import PathValue
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials.agreement import DIFFER, Outcome, is_open, lower_bound
@@ -78,7 +76,7 @@ def bound_of_values(trials: Trials, found: list[Attribute], prior: int) -> float
     if isinstance(trials.edit, Alias) and trials.outcome.share < 1 - DIFFER:
         return 1.0
     if isinstance(trials.edit, AnyComponent | Cut | PathValue) or spellings.is_guess(trials.edit):
-        return OPEN_BOUND if _has_beginning(trials.edit) else ANY_BOUND
+        return OPEN_BOUND if isinstance(trials.edit, PrefixedComponent) else ANY_BOUND
     if isinstance(trials.edit, PathPair):  # Of many values it is a component of any value.
         values = [trials.records(known)[0] for known in found if known.key == trials.edit.value]
         return ANY_BOUND if any(np.count_nonzero(good[1:]) >= VALUES for good in values) else OPEN_BOUND
@@ -104,16 +102,6 @@ def bound_of_one(key: ColumnKey, trials: Trials, found: list[Attribute]) -> floa
     rest = [known for known in found if known.column not in trials.edit.own]
     several = any(np.count_nonzero(good[1:]) > 1 for good in values)
     return OPEN_BOUND if several and any(is_open(*trials.records(known)) for known in rest) else BOUND
-
-
-def _has_beginning(edit: CandidateEdit) -> bool:
-    """Whether a component has to begin in a stated way, as ``(S(`` does: then a word that means something is none.
-
-    (A title, or one of several numbers, has a form, too, and may be anything within it.)
-    """
-    if isinstance(edit, AnyField | PathTitle) or not isinstance(edit, AnyComponent):
-        return False
-    return any(needed.test == "like" for needed in edit.needs)
 
 
 def _at_any_value(edit: CandidateEdit) -> bool:

@@ -337,8 +337,8 @@ def answers() -> list[Row]:
     for row in docs:
         source = sources.get(row.get("source"))
         if source is not None and source is not row:
-            found = estimate(sketched(row["text"], SHORT), sketched(source["text"], SHORT), SHORT)
-            shares[row["label"]].append(found.a_in_b)
+            seen = estimate(sketched(row["text"], SHORT), sketched(source["text"], SHORT), SHORT)
+            shares[row["label"]].append(seen.a_in_b)
     rows = []
     for label, found in sorted(shares.items()):
         subject = f"{label}, {len(found)} answers, profile short"

@@ -20,7 +20,7 @@ import time
 import types
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 #: Seconds from one beat to the next.
@@ -97,7 +97,7 @@ class _Own:
     @types.coroutine
     def steps(self, work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
         """Run a coroutine step by step."""
-        step: Callable[[], Any] = lambda: work.send(None)  # noqa: E731  # the first of many
+        step: Callable[[], Any] = partial(work.send, None)  # the first of many
         while True:
             begun = time.thread_time()
             try:
@@ -109,9 +109,9 @@ class _Own:
             try:
                 given = yield wanted
             except BaseException as error:
-                step = lambda error=error: work.throw(error)  # noqa: E731
+                step = partial(work.throw, error)
             else:
-                step = lambda given=given: work.send(given)  # noqa: E731
+                step = partial(work.send, given)
 
     def figures(self) -> dict[str, float]:
         """Return the longest call in milliseconds, and how many were pauses."""
@@ -139,7 +139,7 @@ def own_callbacks(switched_on: bool) -> Iterator[Callable[[], dict[str, float]]]
     call, start = EventLoop.call, EventLoop.start
     kept += [(EventLoop, "call", call), (EventLoop, "start", start)]
     EventLoop.call = lambda loop, function, *args: call(loop, own.timed(function), *args)  # type: ignore[method-assign]
-    EventLoop.start = lambda loop, work: start(loop, own.steps(work))  # type: ignore[method-assign, arg-type]
+    EventLoop.start = lambda loop, work: start(loop, own.steps(work))  # type: ignore[method-assign, assignment]
     try:
         yield own.figures
     finally:

@@ -20,6 +20,7 @@ from pathlib import Path
 from clusterd.alerts import Alert
 from clusterd.config import Config
 from clusterd.services import open_services
+from clusterd_consumer.insisting import StopFlag
 from clusterd_crawler import topics
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.message import encode
@@ -27,7 +28,7 @@ from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.servers.kafka_client import client_options
 from clusterd_crawler.sketch import TEXT, Sketch, sketch_text
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer  # type: ignore[import-untyped]
 
 from benchmarks.results import Row, result
 from tests.services import kafka_broker
@@ -80,7 +81,7 @@ class Watch(threading.Thread):
     def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self.seen: dict[str, float] = {}
-        self.done = threading.Event()
+        self.done = StopFlag()
 
     def note(self, alert: Alert) -> None:
         self.seen.setdefault(alert.url, time.time())

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from clusterd.batch import pairs, whole_profile
 from clusterd.clusters.memory.index import MemoryIndex
+from clusterd.ingest.raw import RawPage
 from clusterd.ingest.reading import read
 from clusterd.ingest.sketching import Sketching
 from clusterd.queries.addresses import page_name
@@ -121,7 +122,9 @@ def lost_manual() -> list[Row]:
     """Lost & found between two versions of a manual in six languages."""
     items = read(str(PAGES / "httpd_manual_versions/pages.jsonl.gz"))
     kept = [
-        replace(p, sweep=version_of(p.url)) for p in items if hasattr(p, "url") and version_of(p.url) in {"2.0", "2.4"}
+        replace(page, sweep=version_of(page.url))
+        for page in items
+        if isinstance(page, RawPage) and version_of(page.url) in {"2.0", "2.4"}
     ]
     index = filled(Sketching(TEXT).sketches(kept))
     search = Search(index, TEXT, "httpd.apache.org", Elsewhere(index, TEXT))
@@ -260,8 +263,8 @@ def plagiarised() -> list[Row]:
             if answer["label"] == "orig":
                 continue
             a, b = answer["text"], rows[answer["source"]]["text"]
-            sketches = [sketch_plain("d:", text, profile=profile, fetched_at=0).main for text in (a, b)]
-            contained = estimate(*sketches, profile).a_in_b
+            part, whole = (sketch_plain("d:", text, profile=profile, fetched_at=0).main for text in (a, b))
+            contained = estimate(part, whole, profile).a_in_b
             errors.append(abs(contained - exact(tokens(a), tokens(b), profile.w).a_in_b))
             share[answer["label"]].append(contained)
         work = f"plagiarised answers, {profile.name} profile"

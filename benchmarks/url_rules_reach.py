@@ -78,10 +78,16 @@ def hindsight(crawl: list[CrawlRow]) -> tuple[int, int, list[Missed]]:
     missed = []
     for edit, _ in chain(*proposals(snapshot)):
         outcome = judged(snapshot, edit)
-        if outcome.pages:
-            missed.append(Missed(edit, outcome, outcome.pages))
+        if saves := agreeing_beyond_first(outcome):
+            missed.append(Missed(edit, outcome, saves))
     missed.sort(key=lambda one: -one.saves)
     return redundant, left, missed[:LISTED]
+
+
+def agreeing_beyond_first(outcome: Outcome) -> int:
+    """Count the pages that agree with their group, beyond the first of each."""
+    agreeing = outcome.group[outcome.good]
+    return len(agreeing) - len(np.unique(agreeing))
 
 
 def kinds(crawl: list[CrawlRow]) -> Counter[str]:

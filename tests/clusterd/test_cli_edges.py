@@ -59,6 +59,8 @@ from tests.clusterd.made_up_rules import sid_rule
         (("changes", "--plot", "x" * 256 + "/a.svg"), 2, "cannot be written: File name too long"),
         (("cluster", "h.example/page"), 2, "not an absolute URL: 'h.example/page'; expected scheme://host/path"),
         (("cluster", "http://h.example/page"), 1, "the store has no page http://h.example/page"),
+        (("similar", "http://"), 2, "no host in URL: 'http://'"),
+        (("compare", "http:///page", "text:a"), 2, "no host in URL: 'http:///page'"),
         (("changes", "--plot", "absent/plot.svg"), 2, "there is no folder absent"),
         (("rules", "replay", "absent.tsv"), 2, "absent.tsv: cannot be read: No such file or directory"),
         (("rules", "replay", "file"), 2, "the header lacks content, url"),

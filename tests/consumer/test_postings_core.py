@@ -214,6 +214,25 @@ def test_what_nothing_proposed_counts_beyond_chance_only(core: str, request: pyt
     assert sum(one.containment >= judging.PART for one in by_chance) > 50
 
 
+@pytest.mark.parametrize("core", ["compiled", "numpy"])
+def test_eight_values_of_a_chapter_in_a_book_are_no_chance(core: str, request: pytest.FixtureRequest) -> None:
+    """Though one in four of an unrelated chapter's agrees with one of the book's 1,600, so close do these stand."""
+    if core == "numpy":
+        request.getfixturevalue("pure")
+    book, bits = document(1, 300_000), mantissa(TEXT)
+
+    def packed(fingerprints: np.typing.NDArray[np.uint64]) -> bytes:
+        return posted.prepare(sketch(fingerprints, TEXT), TEXT, DEFAULT)[0]
+
+    chapters = [packed(book[at : at + 1500]) for at in range(0, 300_000, 3000)]
+    claimed = [one for one in judging.judge_many(packed(book), chapters, bits) if one.b_in_a]
+    found = judging.judge_unproposed(packed(book), chapters, bits, 500)
+    assert [one for one in found if one.b_in_a] == claimed
+    assert len(claimed) > 40
+    unrelated = [packed(document(10 + n, 1500)) for n in range(500)]
+    assert judging.judge_unproposed(packed(book), unrelated, bits, 500) == [judging.NOTHING] * 500
+
+
 @pytest.mark.usefixtures("pure")
 def test_a_verdict_is_the_same_from_both_sides() -> None:
     a, b = (

@@ -213,3 +213,31 @@ def test_xml_is_in_the_charset_of_its_declaration_whatever_a_meta_says(told: str
 def test_narrow_kana_is_read_in_iso_2022_jp(told: str | None) -> None:
     """Browsers read it, Python's codec of that name does not."""
     assert decode(f"<p>{JAPANESE} ｶﾀｶﾅ {JAPANESE}".encode("iso2022_jp_ext"), told) == f"<p>{JAPANESE} ｶﾀｶﾅ {JAPANESE}"
+
+
+@pytest.mark.parametrize(
+    ("codec", "wrong"),
+    [
+        ("big5", b"\x87\xa3"),
+        ("euc-jp", b"\xf5\xa1"),
+        ("euc-jp", b"\x8f\xa1\xa1"),
+        ("shift_jis", b"\x85\xa1"),
+        ("euc-kr", b"\xc9\xa1"),
+        ("gbk", b"\xfe\xff"),
+    ],
+)
+def test_what_is_wrong_ends_where_it_does_in_browsers(codec: str, wrong: bytes) -> None:
+    """The second half of a pair that is no character was read with what followed, up to the next byte of ASCII."""
+    content = {"euc-kr": KOREAN.split()[0], "gbk": CHINESE}.get(codec, "日本文")
+    body = (content * 9).encode(codec)
+    read = decode(body + wrong + body + b"<p>", f"text/html; charset={codec}")
+    assert read.startswith(content * 9)
+    assert read.endswith(content * 9 + "<p>")
+    assert decode(body + wrong[:1] + b"<p>", f"text/html; charset={codec}").endswith("<p>")
+
+
+@pytest.mark.parametrize("around", ["日本", "日本" * 100_000])
+def test_the_euro_is_read_in_big5(around: str) -> None:
+    """Python's codec lacks it, and of ``€一百`` the rest was lost as well."""
+    body = around.encode("big5") + b"\xa3\xe1" + around.encode("big5")
+    assert decode(body, "text/html; charset=big5") == f"{around}€{around}"

@@ -16,6 +16,7 @@ from tests.crawler.pages import STORY, main, shown, sketched
         "<header>menu</header>",
         "<footer>menu</footer>",
         "<aside>menu</aside>",
+        "<ul class='docnav top'><li class=next><a href=x>menu</a></ul>",
         "<div role=navigation>menu</div>",
         "<div role=' Banner '>menu</div>",
         "<div class='left sidebar'>menu</div>",

@@ -20,7 +20,7 @@ from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_text
 from clusterd_crawler.text import NotText, decode, is_markup, main_part, marked_text, plain
 from clusterd_crawler.tokens import tokens
-from clusterd_crawler.urls import canonical_hosts
+from clusterd_crawler.urls import canonical, canonical_hosts
 
 from clusterd.clusters.contract import Index, Stream
 from clusterd.ingest.contents import ARCHIVES, container, is_html, type_of, unpacked
@@ -101,7 +101,8 @@ def of_url(url: str, index: Index, stream: Stream = "main") -> Document:
 
 
 def missing(url: str) -> NotFound:
-    """Return what to raise of a page that the store has not."""
+    """Return what to raise of a page that the store has not; `WrongInput` of what is no absolute URL."""
+    canonical(url)
     why = "not fetched, or kept out by a rule (see clusterd rules why URL)"
     return NotFound(f"the store has no page {url}: {why}; clusterd ingest brings it in")
 

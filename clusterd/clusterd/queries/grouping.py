@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clusterd_crawler.urls import canonical
-
 from clusterd.clusters.contract import Cluster, Index
 from clusterd.queries.documents import known_url, known_urls, missing
 
@@ -25,7 +23,6 @@ def alternatives(index: Index, url: str, policy: str) -> Cluster:
     known = known_url(url, index)
     cluster = index.cluster_of(known, policy) if known else None
     if cluster is None:
-        canonical(url)  # refuses what is no absolute URL
         raise missing(url)
     return cluster
 

@@ -107,7 +107,7 @@ NAMES: Final = frozenset(
     primary-navigation secondary-nav top-nav topnav sidenav side-nav leftnav left-nav rightnav right-nav subnav sub-nav
     bottom-nav post-navigation posts-navigation pagination pager page-links page-nav prevnext prev-next spirit-nav
     mainmenu main-menu topmenu top-menu sidemenu side-menu leftmenu rightmenu submenu dropdown-menu menubar
-    nav-wrapper mega-menu off-canvas offcanvas
+    docnav nav-wrapper mega-menu off-canvas offcanvas
     side-bar sidebar-left sidebar-right left-sidebar right-sidebar leftsidebar rightsidebar sidebar1 sidebar2
     sidebar-wrapper tocframe sphinxsidebar sphinxsidebarwrapper bd-sidebar wy-nav-side md-sidebar widget-area widgets
     breadcrumb breadcrumbs bread-crumb crumb crumbs crumbtrail youarehere pageid

@@ -25,6 +25,13 @@ ADDED: Final = "clusterd.added"
 _JAPANESE: Final = frozenset(("euc_jp", "iso2022_jp", "iso2022_jp_ext"))
 #: First bytes of theirs in JIS X 0208.
 _ROWS: Final = frozenset((0x2D, 0x79, 0x7A, 0x7B, 0x7C))
+#: Charsets of two bytes a character, as errors name them; bytes that begin none, or in EUC-JP one of three bytes, the
+#: last two of which make one as well.
+_PAIRED: Final = frozenset(("big5hkscs", "cp932", "cp949", "euc_jp", "gb18030"))
+_ALONE: Final = frozenset((0x80, 0xFF))
+_THREE: Final = ("euc_jp", 0x8F)
+#: The sign of the euro in Big5, which Python's codec lacks.
+_EURO: Final = ("big5hkscs", b"\xa3\xe1")
 _CUT_CHARACTER: Final = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}".encode()
 #: All bytes of UTF-8 but those that begin a character beyond ASCII; but those that begin any character.
@@ -81,7 +88,18 @@ def _kept(error: UnicodeError) -> tuple[str, int]:
     """Return what stands for wrong bytes, and where decoding goes on (see `codecs.register_error`)."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    return _by_vendor(error) or (error.object[error.start : error.end].decode("cp1252", "replace"), error.end)
+    end = _wrong_end(error)
+    return _by_vendor(error) or (error.object[error.start : end].decode("cp1252", "replace"), end)
+
+
+def _wrong_end(error: UnicodeDecodeError) -> int:
+    """Return where what is wrong ends: as in browsers behind both bytes of a pair that is no character.
+
+    Else the second would be read with what follows, all of it by the wrong halves up to the next byte of ASCII.
+    """
+    first, *second = error.object[error.start : error.start + 2]
+    is_pair = error.encoding in _PAIRED and first not in _ALONE and (error.encoding, first) != _THREE
+    return error.start + 2 if is_pair and second and second[0] >= 0x80 else error.end
 
 
 def _added(error: UnicodeError) -> tuple[str, int]:
@@ -94,6 +112,8 @@ def _added(error: UnicodeError) -> tuple[str, int]:
 def _by_vendor(error: UnicodeDecodeError) -> tuple[str, int] | None:
     """Return the character that a vendor added, and where decoding goes on."""
     pair = error.object[error.start : error.start + 2]
+    if (error.encoding, pair) == _EURO:
+        return "€", error.start + 2
     if error.encoding not in _JAPANESE or len(pair) < 2 or (pair[0] ^ pair[1]) > 0x7F:
         return None
     row, cell = pair[0] & 0x7F, pair[1] & 0x7F

@@ -181,9 +181,9 @@ def is_hidden(bits: int, attributes: dict[bytes, bytes]) -> bool:
     return any(hiding in style for hiding in HIDING_STYLES)
 
 
-def named(attributes: dict[bytes, bytes]) -> int:
-    """Return what the class and the id of an element say: the bits `SURELY` to `SEARCHING`."""
+def named(words: bytes) -> int:
+    """Return what the class or the id of an element says: the bits `SURELY` to `SEARCHING`."""
     said = 0
-    for word in (attributes.get(b"class", b"") + b" " + attributes.get(b"id", b"")).lower().split():
+    for word in words.lower().split():
         said |= SAID.get(word, 0)
     return said

@@ -118,10 +118,11 @@ def test_what_content_may_be_called_too_is_chrome_where_it_is_short_or_links(nam
         ("section class=detail id=menuBar", "\n<H3>menuBar</H3>"),
         ("div id=copyright", "<h1><a href=#c>Copyright</a></h1>"),
         ("div class=section id=related-links", "<h2>Related &amp; <b>links</b></h2>"),
+        ("div class=chapter-level-extent id=Languages", "<h2>Using it with other languages</h2>"),
     ],
 )
-def test_a_section_whose_id_is_its_heading_is_content(section: str, title: str) -> None:
-    """Generators of documents make ids from headings: of a page "Copyright" nothing was left."""
+def test_a_section_that_is_named_for_what_it_tells_is_content(section: str, title: str) -> None:
+    """Generators of documents make ids of headings, or of names that authors gave."""
     kept = f"<h1>A document</h1><p>Its first words.<{section}>{title}<p>{STORY}</{section.partition(' ')[0]}>"
     assert main(f"<nav>menu</nav><title>T</title>{kept}") == main(f"<title>T</title>{kept.replace('id=', 'data-x=')}")
 

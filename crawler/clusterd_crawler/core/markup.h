@@ -227,13 +227,13 @@ static int is_titled(const uint8_t *p, const uint8_t *end, slice_t id) {
     return matched && at == id.length;
 }
 
-/* SURELY to SEARCHING: what the role, the class and the id of an element say, whose content begins at p. */
+/* SURELY to PART: what the role, the class and the id of an element say, whose content begins at p. */
 static uint32_t named(const tag_t *tag, slice_t role, const uint8_t *p, const uint8_t *end) {
     const word_t *known = role.length ? find_word(&role_words, role.at, role.length) : NULL;
     uint32_t found = known ? known->value : 0;
     if (!(tag->bits & NAMED)) return found;
     if (has(tag, A_CLASS)) found |= has_word(tag->values[A_CLASS], &chrome_words, NULL);
-    uint32_t by_id = has(tag, A_ID) ? has_word(tag->values[A_ID], &chrome_words, NULL) : 0;
+    uint32_t by_id = has(tag, A_ID) && !(found & PART) ? has_word(tag->values[A_ID], &chrome_words, NULL) : 0;
     return by_id & ~found && is_titled(p, end, tag->values[A_ID]) ? found : found | by_id;
 }
 

@@ -83,7 +83,7 @@ def _read(data: bytes, at: int) -> tuple[Tag | None, int]:
     said = without_id = 0 if main else chrome.ROLES.get(role, 0)
     if bits & chrome.NAMED and not main:
         without_id |= chrome.named(attributes.get(b"class", b""))
-        said = without_id | chrome.named(attributes.get(b"id", b""))
+        said = without_id if without_id & chrome.PART else without_id | chrome.named(attributes.get(b"id", b""))
     return Tag(name, False, bits, attributes, count, chrome.is_hidden(bits, attributes), main, said, without_id), end
 
 

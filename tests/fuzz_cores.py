@@ -29,7 +29,7 @@ REFUSED: Final = (ValueError, TypeError, OverflowError, LookupError, MemoryError
 ELEMENTS: Final = (
     *("a", "b", "body", "div", "frameset", "head", "iframe", "li", "main", "math", "meta", "nav", "noscript", "object"),
     *("option", "p", "plaintext", "pre", "script", "select", "style", "svg", "table", "td", "template", "textarea"),
-    *("text", "title", "ul", "video", "x-y"),
+    *("h1", "text", "title", "ul", "video", "x-y"),
 )
 ATTRIBUTES: Final = (
     *("class='nav menu'", "style=display:none", "id=footer", "hidden", "role=navigation", "href='/x?y=1&amp;z'"),

@@ -111,6 +111,41 @@ def test_what_content_may_be_called_too_is_chrome_where_it_is_short_or_links(nam
 
 
 @pytest.mark.parametrize(
+    ("section", "title"),
+    [
+        ("section id=languages", "\n<h3>Languages<a class=headerlink href=#languages>¶</a></h3>"),
+        ("div class=section id='related-links'", "<h2 class=x><span>1.2. </span>Related Links &para;</h2>"),
+        ("section class=detail id=menuBar", "\n<H3>menuBar</H3>"),
+        ("div id=copyright", "<h1><a href=#c>Copyright</a></h1>"),
+        ("div class=section id=related-links", "<h2>Related &amp; <b>links</b></h2>"),
+        ("div class=chapter-level-extent id=Languages", "<h2>Using it with other languages</h2>"),
+    ],
+)
+def test_a_section_that_is_named_for_what_it_tells_is_content(section: str, title: str) -> None:
+    """Generators of documents make ids of headings, or of names that authors gave."""
+    kept = f"<h1>A document</h1><p>Its first words.<{section}>{title}<p>{STORY}</{section.partition(' ')[0]}>"
+    assert main(f"<nav>menu</nav><title>T</title>{kept}") == main(f"<title>T</title>{kept.replace('id=', 'data-x=')}")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<section id=related><h2>Related pages</h2>menu</section>",
+        "<section id=related class=related><h2>Related</h2>menu</section>",
+        "<div id=copyright><p>Copyright</p>menu</div>",
+        "<div id=share>menu <h2>share</h2></div>",
+        "<div id=footer><h1></h1>menu</div>",
+        "<div id=footer><h1>foot</h1>menu</div>",
+        "<div id='x footer'><h1>footer</h1>menu</div>",
+        "<div id=footer><h12>footer</h12>menu</div>",
+        f"<div id=footer><h1 title='{'x' * 256}'>footer</h1>menu</div>",
+    ],
+)
+def test_what_only_has_a_heading_is_chrome_by_its_id(content: str) -> None:
+    assert "menu" not in main(f"<title>T</title><p>{STORY}</p>{content}")
+
+
+@pytest.mark.parametrize(
     ("box", "title"),
     [
         ("div class=sidebar", "<div class=titlepage><div><p class=title>Box</div></div>"),

@@ -188,13 +188,53 @@ static void check_nesting(walk_t *w, const tag_t *tag) {
     }
 }
 
-/* SURELY to SEARCHING: what the role, the class and the id of an element say. */
-static uint32_t named(const tag_t *tag, slice_t role) {
+/* Where the tag or the character reference at p ends within `end`, at its last byte; p where there is none. */
+static const uint8_t *no_words_end(const uint8_t *p, const uint8_t *end) {
+    const uint8_t *q = p + 1;
+    if (*p == '<') {
+        while (q < end && *q != '<' && *q != '>') q++;
+        return q < end && *q == '>' ? q : p;
+    }
+    if (*p != '&') return p;
+    q += q < end && *q == '#';
+    const uint8_t *name = q;
+    while (q < end && (is_letter(*q) || is_digit(*q))) q++;
+    return q > name && q < end && *q == ';' ? q : p;
+}
+
+/* Whether what begins at p begins with a heading of the id's words: `is_titled` of tags.py. */
+static int is_titled(const uint8_t *p, const uint8_t *end, slice_t id) {
+    if (end - p > TITLE_WITHIN) end = p + TITLE_WITHIN;
+    while (p < end && is_blank(*p)) p++;
+    if (end - p < 4 || *p != '<' || lower(p[1]) != 'h' || p[2] < '1' || p[2] > '6') return 0;
+    if (!(byte_kinds[p[3]] & NAME_END)) return 0;
+    for (p += 3; p < end && *p != '<' && *p != '>';) p++;
+    if (p == end || *p++ == '<') return 0;
+    const uint8_t *stop = p;
+    while (end - stop > 2 && !(stop[0] == '<' && stop[1] == '/' && lower(stop[2]) == 'h')) stop++;
+    if (end - stop < 3) return 0;
+    size_t at = 0, matched = 0;
+    for (; p < stop; p++) {
+        const uint8_t *last = no_words_end(p, stop);
+        if (last != p) p = last;
+        else if (is_letter(*p) || (is_digit(*p) && matched)) {
+            while (at < id.length && !is_letter(id.at[at]) && !is_digit(id.at[at])) at++;
+            if (at == id.length || lower(id.at[at++]) != lower(*p)) return 0;
+            matched++;
+        }
+    }
+    while (at < id.length && !is_letter(id.at[at]) && !is_digit(id.at[at])) at++;
+    return matched && at == id.length;
+}
+
+/* SURELY to PART: what the role, the class and the id of an element say, whose content begins at p. */
+static uint32_t named(const tag_t *tag, slice_t role, const uint8_t *p, const uint8_t *end) {
     const word_t *known = role.length ? find_word(&role_words, role.at, role.length) : NULL;
     uint32_t found = known ? known->value : 0;
     if (!(tag->bits & NAMED)) return found;
     if (has(tag, A_CLASS)) found |= has_word(tag->values[A_CLASS], &chrome_words, NULL);
-    return has(tag, A_ID) ? found | has_word(tag->values[A_ID], &chrome_words, NULL) : found;
+    uint32_t by_id = has(tag, A_ID) && !(found & PART) ? has_word(tag->values[A_ID], &chrome_words, NULL) : 0;
+    return by_id & ~found && is_titled(p, end, tag->values[A_ID]) ? found : found | by_id;
 }
 
 /* Doubt whether an element is chrome that begins with a title. */
@@ -206,12 +246,12 @@ static void title_box(walk_t *w) {
     w->chrome--;
 }
 
-static void push(walk_t *w, const tag_t *tag) {
+static void push(walk_t *w, const tag_t *tag, const uint8_t *p) {
     int searching = !has(tag, A_ROLE) && slice_is(tag->name, "search");
     slice_t role = searching ? tag->name : stripped(value_of(tag, A_ROLE));
     int hidden = is_hidden(tag), main = tag->bits & MAIN || slice_is(role, "main");
     int lettering = w->hidden == DRAWING && (slice_is(tag->name, "text") || slice_is(tag->name, "foreignobject"));
-    uint32_t said = main ? 0 : named(tag, role), doubtful = said & (DOUBTFULLY | SEARCHING);
+    uint32_t said = main ? 0 : named(tag, role, p, w->end), doubtful = said & (DOUBTFULLY | SEARCHING);
     int surely = said & SURELY || tag->bits & CHROME;
     int chrome = !main && (surely || said & BOXED || (tag->bits & SECTIONAL && !w->scopes));
     if (said & TITLING) title_box(w);
@@ -263,7 +303,7 @@ static const uint8_t *start_element(walk_t *w, const tag_t *tag, const uint8_t *
         w->links += !w->chrome && !w->hidden;
     }
     start_formatting(w, tag);
-    push(w, tag);
+    push(w, tag, p);
     return p;
 }
 

@@ -33,6 +33,7 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR, EMBEDDED, SCRIPT, KINDS };
 #define TITLE_REST 48
 #define PROSE_LETTERS 200
 #define SEARCH_LETTERS 100
+#define TITLE_WITHIN 256
 #define MAX_COPIED 100000000
 
 /* Why text is not shown; 0 where it is. */

@@ -133,6 +133,14 @@ BOX_NAMES: Final = frozenset((b"sidebar",))
 BOX_TITLES: Final = frozenset((b"titlepage", b"sidebar-title"))
 #: What is searched with; some systems put what was found into the same element, as Plone does.
 SEARCH_NAMES: Final = frozenset(b"searchbox search-box searchform search-form p-search".split())
+#: Classes of the parts of a book (Texinfo), whose ids are names that its author gave: GDB's chapter ``Languages``.
+PART_NAMES: Final = frozenset(
+    b"""
+    top-level-extent chapter-level-extent section-level-extent subsection-level-extent subsubsection-level-extent
+    unnumbered-level-extent unnumberedsec-level-extent
+    appendix-level-extent appendixsec-level-extent appendixsubsec-level-extent
+    """.split()
+)
 #: Letters that are not links' from which on an element of a doubtful name may be content.
 PROSE_LETTERS: Final = 200
 #: Letters, those of links too, from which on what is searched with holds what was found.
@@ -144,6 +152,7 @@ DOUBTFULLY: Final = 2  #: it is chrome unless it holds prose
 BOXED: Final = 4  #: it is chrome unless it begins with a title, and is not mostly links
 TITLING: Final = 8  #: it is the title of a box
 SEARCHING: Final = 16  #: it is chrome unless it holds what was found
+PART: Final = 32  #: it is content, whatever its id
 
 #: Word of a class or an id → its bit.
 SAID: Final = {
@@ -154,6 +163,7 @@ SAID: Final = {
         (BOXED, BOX_NAMES),
         (TITLING, BOX_TITLES),
         (SEARCHING, SEARCH_NAMES),
+        (PART, PART_NAMES),
     )
     for word in names
 }
@@ -181,9 +191,9 @@ def is_hidden(bits: int, attributes: dict[bytes, bytes]) -> bool:
     return any(hiding in style for hiding in HIDING_STYLES)
 
 
-def named(attributes: dict[bytes, bytes]) -> int:
-    """Return what the class and the id of an element say: the bits `SURELY` to `SEARCHING`."""
+def named(words: bytes) -> int:
+    """Return what the class or the id of an element says: the bits `SURELY` to `PART`."""
     said = 0
-    for word in (attributes.get(b"class", b"") + b" " + attributes.get(b"id", b"")).lower().split():
+    for word in words.lower().split():
         said |= SAID.get(word, 0)
     return said

@@ -29,7 +29,7 @@ from clusterd_crawler.html.joined_text import JoinedText, may_be_much
 from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, other_spans, with_marks
 from clusterd_crawler.html.raw_elements import end_of_raw
 from clusterd_crawler.html.references import unescape
-from clusterd_crawler.html.tags import Tag, end_of_comment, read_tag
+from clusterd_crawler.html.tags import Tag, end_of_comment, is_titled, read_tag
 
 IRREGULAR: Final = 1
 EXTREME: Final = 2
@@ -199,7 +199,7 @@ class Walk:
             self.link_depth = len(self.stack)
             self.links += not self.chrome and not self.hidden
         self.formatting.start(tag.name, bits, self.stack)
-        self._push(tag)
+        self._push(tag, end)
         return end
 
     def _unparsed(self, tag: Tag, at: int) -> int:
@@ -249,8 +249,10 @@ class Walk:
         ):
             self._irregular()
 
-    def _push(self, tag: Tag) -> None:
+    def _push(self, tag: Tag, at: int) -> None:
         bits, main, said = tag.bits, tag.main, tag.said
+        if said != tag.said_without_id and is_titled(self.data, at, tag.attributes[b"id"]):
+            said = tag.said_without_id
         lettering = self.hidden == DRAWING and tag.name in chrome.LETTERING
         stacked = bits & chrome.CONTAINER or lettering or (self.odd and not self._is_shape(bits))
         surely = bool(said & chrome.SURELY or bits & chrome.CHROME)

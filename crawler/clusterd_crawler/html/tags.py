@@ -25,6 +25,11 @@ _ATTRIBUTE: Final = re.compile(
 _TAG_END: Final = re.compile(rb"[\t\n\f\r /]*>")
 _COMMENT_END: Final = re.compile(rb"--!?>")
 
+#: Bytes behind a tag in which the title of what it begins is looked for.
+_TITLE_WITHIN: Final = 256
+_TITLE: Final = re.compile(rb"[\t\n\f\r ]*<[hH][1-6](?=[\t\n\f\r />])[^<>]*>(.*?)</[hH]", re.DOTALL)
+_NO_WORDS: Final = re.compile(rb"<[^<>]*>|&#?[0-9A-Za-z]+;|[^0-9A-Za-z]")
+
 
 class Tag(NamedTuple):
     """What a tag says by itself, whatever stands around it."""
@@ -41,6 +46,8 @@ class Tag(NamedTuple):
     #: Whether it begins a main element, and what its class, id and role say otherwise (`chrome.SAID`).
     main: bool
     said: int
+    #: The same without its id.
+    said_without_id: int
 
 
 def read_tag(data: bytes, at: int) -> tuple[Tag | None, int]:
@@ -70,11 +77,24 @@ def _read(data: bytes, at: int) -> tuple[Tag | None, int]:
     name = match[2].lower()
     bits = chrome.TAGS.get(name, 0)
     if match[1]:
-        return Tag(name, True, bits, {}, count, False, False, 0), end
+        return Tag(name, True, bits, {}, count, False, False, 0, 0), end
     role = attributes.get(b"role", name if name == b"search" else b"").strip(chrome.BLANKS).lower()
     main = bool(bits & chrome.MAIN) or role == b"main"
-    said = 0 if main else chrome.ROLES.get(role, 0) | (chrome.named(attributes) if bits & chrome.NAMED else 0)
-    return Tag(name, False, bits, attributes, count, chrome.is_hidden(bits, attributes), main, said), end
+    said = without_id = 0 if main else chrome.ROLES.get(role, 0)
+    if bits & chrome.NAMED and not main:
+        without_id |= chrome.named(attributes.get(b"class", b""))
+        said = without_id if without_id & chrome.PART else without_id | chrome.named(attributes.get(b"id", b""))
+    return Tag(name, False, bits, attributes, count, chrome.is_hidden(bits, attributes), main, said, without_id), end
+
+
+def is_titled(data: bytes, at: int, named: bytes) -> bool:
+    """Whether what begins at a place begins with a heading of this id's words, behind a number it may have.
+
+    Generators of documents make the ids of sections from their titles: "Languages", "Copyright".
+    """
+    title = _TITLE.match(data, at, at + _TITLE_WITHIN)
+    words = _NO_WORDS.sub(b"", title[1]).lower().lstrip(b"0123456789") if title else b""
+    return bool(words) and words == _NO_WORDS.sub(b"", named).lower()
 
 
 def _read_attributes(data: bytes, at: int) -> tuple[dict[bytes, bytes], int, int]:

@@ -281,6 +281,8 @@ def open_services(config: Config, transit: float = 0.0) -> Services:
 
 def publish_sketches(services: Services, sketches: Iterable[Message], insist: Insist = once) -> int:
     """Publish sketches, and other messages, as a crawl does, keyed by URL; return how many, once all have arrived."""
+    if not services.config.uses_kafka():  # beside the store they take its room
+        insist(services.refuse_eviction)
     count = 0
     for message in sketches:
         insist(partial(services.publisher.publish, topics.SKETCHES, message.url.encode(), encode(message)))

@@ -56,8 +56,11 @@ UNFIT: Final = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC
 START_TIMEOUT: Final = 120.0
 ANSWER_TIMEOUT: Final = 5.0
 STOP_TIMEOUT: Final = 120.0
-#: Seconds after which who waits for a server that reads its data is told so.
+#: Seconds after which who waits for a server that reads its data, or for who starts it, is told so.
 SILENT_SECONDS: Final = 3.0
+#: Seconds after which who leaves takes another that holds the lock for one that starts the server: to look whether we
+#: are the last takes an instant, and none is while we are there.
+LEAVE_SECONDS: Final = 1.0
 #: Seconds between two looks at the server's health; doubled after each attempt in vain to start it, up to the second.
 WATCH_INTERVAL: Final = 0.5
 LONGEST_INTERVAL: Final = 30.0
@@ -118,8 +121,8 @@ class Embedded:
             if not self._joined:  # somebody starts the server, which may take long
                 return
             try:
-                with self._starting():
-                    if not _is_ours_alone(self._users):
+                with self._starting() as ours:
+                    if not ours or not _is_ours_alone(self._users):
                         log.debug("others still use the store in %s", self.folder)
                     elif self._runs():
                         self._shut_down()
@@ -142,11 +145,22 @@ class Embedded:
                 self._server.wait(STOP_TIMEOUT)
 
     @contextmanager
-    def _starting(self) -> Iterator[None]:
-        """Hold the lock under which the server is started and stopped."""
+    def _starting(self) -> Iterator[bool]:
+        """Hold the lock under which the server is started and stopped; yield False where we leave without it.
+
+        Another user starts the server then, however long that takes, and ends it when it leaves in its turn.
+        """
+        began, silent_seconds = time.monotonic(), SILENT_SECONDS
         with _open_lock(self.folder / "redis.start.lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            while not (ours := _is_ours_alone(lock)):
+                waited = time.monotonic() - began
+                if self._closing.is_set() and waited > LEAVE_SECONDS:
+                    break
+                if waited > silent_seconds:
+                    log.warning("the store in %s is being started or stopped by another process", self.folder)
+                    silent_seconds = math.inf
+                time.sleep(0.01)
+            yield ours
 
     def _start_where_none_runs(self) -> None:
         """Start the server unless one holds its lock; return when it answers, or when we are to leave."""
@@ -168,7 +182,7 @@ class Embedded:
             server = None
             try:
                 with put_off():
-                    server = self._spawn(binary, lock)
+                    self._server = server = self._spawn(binary, lock)
                 self._wait_until_it_answers(server)
             except Unreachable as error:
                 if binary == last or (server is not None and server.poll() is None):
@@ -180,7 +194,6 @@ class Embedded:
                     server.wait(STOP_TIMEOUT)
                 raise
             else:
-                self._server = server
                 return
 
     def _spawn(self, binary: str, lock: int) -> subprocess.Popen[bytes]:
@@ -229,6 +242,8 @@ class Embedded:
 
     def _shut_down(self) -> None:
         """Ask the server to write what it holds and to stop; wait until its lock is free."""
+        if not _said(self._socket):
+            self._end_unfound()
         try:
             with _client(self.url, timeout=STOP_TIMEOUT) as client:
                 client.shutdown(nosave=True)  # nosave: no snapshot; the append-only file is synced all the same
@@ -289,7 +304,7 @@ def socket_path(folder: Path) -> Path:
     if len(os.fsencode(inside)) <= SOCKET_PATH_LIMIT and is_text(str(inside)):
         return inside
     note = folder / "redis.socket-path"
-    with _open_lock(folder / "redis.start.lock") as lock:
+    with _open_lock(note) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         remembered = remembered_socket(folder)
         if remembered and remembered.parent.is_dir() and remembered.parent.stat().st_uid == os.getuid():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import redis
-from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.errors import SettingError
 from clusterd_crawler.servers.redis_address import shown
-from clusterd_crawler.servers.redis_client import opened
+from clusterd_crawler.servers.redis_client import opened, refuse_evicting
 from clusterd_crawler.servers.redis_errors import FORBIDDEN, FOREIGN, UNKNOWN, USED_UP, unreachable
 from redis.cluster import RedisCluster
 
@@ -86,24 +86,14 @@ def servers(client: Client) -> list[Any]:
 
 
 def refuse_eviction(client: Client, what: str = "Redis") -> None:
-    """Raise `Unreachable` where a server that is full would evict keys that do not expire, as all of a store's are.
-
-    It would lose pages without a word, and with a counter that is gone give the number of one page to another. A server
-    that may not be asked is trusted.
-    """
-    with translated(what), suppress(redis.exceptions.NoPermissionError):
-        for memory in _memory_of_all(client):
-            policy = str(memory.get("maxmemory_policy", ""))
-            if policy.startswith("allkeys-") and memory.get("maxmemory"):
-                raise Unreachable(f"{what} would evict pages when it is full: set its maxmemory-policy to noeviction")
-
-
-def _memory_of_all(client: Client) -> list[dict[str, Any]]:
-    try:
-        return [server.info("memory") for server in servers(client)]
-    except (redis.ConnectionError, redis.TimeoutError):
-        look_around(client)  # a replica may have taken the place of one
-        raise
+    """Raise `Unreachable` where one of the servers that is full would evict keys (`refuse_evicting`)."""
+    with translated(what):
+        try:
+            for server in servers(client):
+                refuse_evicting(server, what)
+        except (redis.ConnectionError, redis.TimeoutError):
+            look_around(client)  # a replica may have taken the place of one
+            raise
 
 
 def unable(error: BaseException) -> bool:

@@ -34,7 +34,7 @@ from clusterd_crawler.crawling.pages.responses import is_good
 from clusterd_crawler.crawling.requests.rewriting import goes_round, original
 from clusterd_crawler.crawling.skipped import SkippedDuplicate
 from clusterd_crawler.crawling.wrong_settings import told_plainly
-from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.settings import Settings, daemons_own
 
 if TYPE_CHECKING:
@@ -109,7 +109,11 @@ class ClusterdMiddleware(_Place):
         self._crawler.signals.connect(self.request_left_downloader, signal=signals.request_left_downloader)
 
     async def spider_opened(self, spider: Spider) -> None:
-        """Begin, where this is a crawl; unless an embedded store cannot be kept: then nothing of it is looked at."""
+        """Begin, where this is a crawl; unless an embedded store cannot be kept: then nothing of it is looked at.
+
+        What only the store could refuse of the settings ends the crawl before its first request, as soon as Scrapy lets
+        it: what is raised here does so from Scrapy 2.19 on only.
+        """
         if not is_crawl(self._crawler, spider):
             logger.debug("clusterd stands aside: a command of Scrapy asks for a few pages, and this is no crawl")
             return
@@ -120,10 +124,18 @@ class ClusterdMiddleware(_Place):
             logger.error("The crawl goes on without clusterd: %s", error)
             await crawl.close()
             return
+        except SettingError:  # has been said
+            await crawl.close()
+            self._crawler.signals.connect(self._end, signal=signals.engine_started)
+            return
         except BaseException:
             await crawl.close()
             raise
         _CRAWLS[self._crawler] = crawl
+
+    async def _end(self) -> None:
+        assert self._crawler.engine is not None
+        await self._crawler.engine.close_spider_async(reason="wrong_setting")
 
     async def spider_closed(self, spider: Spider) -> None:
         """End."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -118,19 +117,54 @@ def test_who_leaves_while_a_server_that_had_died_reads_its_data_does_not_wait_fo
     assert is_free(tmp_path / "redis.server.lock")
 
 
-def test_who_is_stopped_while_another_starts_the_server_does_not_wait_for_that(tmp_path: Path) -> None:
-    """However long it reads its data: a command that was interrupted did not end before."""
+@pytest.mark.parametrize("name", ["data", "long" * 30])
+def test_who_waits_while_another_starts_the_server_is_told_so_and_may_be_stopped(tmp_path: Path, name: str) -> None:
+    """However long it reads its data: a command stood there without a word, and did not end when interrupted."""
     code = "import sys, pathlib; from clusterd_consumer import embedded; embedded.Embedded(pathlib.Path(sys.argv[1]))"
-    with (tmp_path / "redis.start.lock").open("ab") as lock:
+    (folder := tmp_path / name).mkdir()
+    with (folder / "redis.start.lock").open("ab") as lock, (tmp_path / "said").open("wb") as said:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        waiting = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.DEVNULL)
+        waiting = subprocess.Popen([sys.executable, "-c", code, str(folder)], stderr=said)
         try:
-            wait_until(lambda: re.search(rf"-> FLOCK .* {waiting.pid} ", Path("/proc/locks").read_text()))
+            wait_until(lambda: "is being started or stopped by another process" in (tmp_path / "said").read_text())
             waiting.send_signal(signal.SIGINT)
             wait_until(lambda: waiting.poll() is not None)
         finally:
             waiting.kill()
             waiting.wait()
+
+
+def test_who_leaves_while_another_starts_the_server_again_does_not_wait_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it reads its data; who starts it uses it, and ends it when it leaves in its turn."""
+    monkeypatch.setattr("clusterd_consumer.embedded.SERVER_OPTIONS", (*SERVER_OPTIONS, *SLOWLY))
+    log = tmp_path / "redis.log"
+    first, second = Embedded(tmp_path), Embedded(tmp_path)
+    fill(first.url, 3_000)
+    os.kill(server_pid(first.url), signal.SIGKILL)
+    wait_until(lambda: "Loading RDB" in log.read_text())
+    # Which of the two reads it is not known; the one that waits for it leaves first.
+    starter, waiting = (first, second) if first._server and first._server.poll() is None else (second, first)
+    waiting.close()
+    assert not is_free(tmp_path / "redis.server.lock")
+    starter.close()
+    assert "DB loaded" not in log.read_text()
+    assert is_free(tmp_path / "redis.server.lock")
+
+
+def test_a_server_that_does_not_answer_when_it_has_begun_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was left behind for nobody, and who came next waited for it in vain."""
+    silent = tmp_path / "redis-server"
+    silent.write_text("#!/bin/sh\ntest \"$1\" = --version && echo 'Redis server v=7.0.0 sha=0' || exec sleep 60\n")
+    silent.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("clusterd_consumer.embedded.START_TIMEOUT", 0.5)
+    with pytest.raises(Unreachable, match="does not answer"):
+        Embedded(tmp_path / "data")
+    assert is_free(tmp_path / "data" / "redis.server.lock")
 
 
 def test_processes_that_start_at_once_share_one_server(tmp_path: Path) -> None:

@@ -134,8 +134,21 @@ def test_the_last_daemon_that_ends_is_told_of(
 def test_a_daemon_that_refuses_what_its_store_cannot_do_has_not_started(tmp_path: Path) -> None:
     too_many = json.dumps({f"p{n}": {"resemblance": 0.5 + n / 100} for n in range(17)})
     daemon = embedded_daemon.EmbeddedDaemon(tmp_path, "clusterd:", {"CLUSTERD_POLICIES": too_many})
-    assert not daemon.start()
+    with pytest.raises(SettingError, match="p16 is one policy too many"):
+        daemon.start()
     daemon.stop()
+
+
+def test_a_crawl_whose_daemon_is_refused_goes_on_with_that_of_another(tmp_path: Path) -> None:
+    too_many = json.dumps({f"p{n}": {"resemblance": 0.5 + n / 100} for n in range(17)})
+    first = embedded_daemon.EmbeddedDaemon(tmp_path, "clusterd:")
+    second = embedded_daemon.EmbeddedDaemon(tmp_path, "clusterd:", {"CLUSTERD_POLICIES": too_many})
+    try:
+        assert first.start()
+        second.start()
+    finally:
+        second.stop()
+        first.stop()
 
 
 def test_the_pipe_to_a_daemon_that_has_ended_is_closed(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from clusterd_crawler.publish.spool import Entry, Spool
 from clusterd_crawler.servers.redis_client import connect
 
 from tests.crawler.outage import Server
-from tests.services.redis_server import free_port
+from tests.services.redis_server import free_port, redis_server
 from tests.services.waiting import wait_until
 
 LIMIT = 50 * 1024 * 1024
@@ -317,6 +317,32 @@ def test_a_full_stream_is_left_alone(redis_url: str, prefix: str) -> None:
         client.xtrim(f"{prefix}stream:full", maxlen=0)
     log.send([(b"k", b"v")])
     log.close()
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-lru"])
+def test_a_server_that_would_evict_is_sent_nothing_until_it_would_not(tmp_path: Path, policy: str) -> None:
+    """While daemons waited for that, the pages of crawls took the place of the store, and of each other."""
+    with (
+        redis_server(tmp_path / "redis", "--maxmemory", "64mb") as url,
+        redis.Redis.from_url(url) as client,
+        publisher(url, "", tmp_path, capacity=10) as out,
+    ):
+        out.offer(b"k", b"before")
+        wait_until(lambda: arrived(url, "") == [b"before"])
+        client.config_set("maxmemory-policy", policy)
+        log = RedisLog(url, "stream:sketches")
+        with pytest.raises(Unreachable, match="when it is full: set its maxmemory-policy to noeviction"):
+            log.send([])
+        client.config_set("maxmemory", 1)
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        wait_until(lambda: client.info("stats")["evicted_keys"])
+        with pytest.raises(Unreachable, match=r"and has evicted \d+ keys since it started: set"):
+            log.send([])
+        log.close()
+        out.offer(b"k", b"meanwhile")
+        wait_until(lambda: out.counts.spooled == 1)
+        client.config_set("maxmemory", 0)
+        wait_until(lambda: arrived(url, "") == [b"meanwhile"])
 
 
 def test_a_cluster_knows_the_crawl_by_the_name_in_its_url(redis_cluster_url: str) -> None:

@@ -127,14 +127,16 @@ def test_pages_that_differ_at_each_fetch_are_told_of_unless_rules_bring_them_tog
     assert done.stat("nearly_equal") == (FEWEST if told else 0)
 
 
-def test_what_only_the_store_refuses_is_said_by_the_crawl(tmp_path: Path) -> None:
+def test_what_only_the_store_refuses_ends_the_crawl_before_its_first_request(tmp_path: Path) -> None:
+    """All pages were paid for, and none was skipped."""
     too_many = {f"p{n}": {"resemblance": 0.5 + n / 100} for n in range(17)}
     with varying() as site:
         done = crawl(tmp_path, [f"{site}/item/1"], {"CLUSTERD_POLICIES": too_many})
     assert "The daemon does not start: p16 is one policy too many" in done.log
     assert done.log.count("The daemon does not start") == 1
-    assert "The daemon has not worked off" not in done.log
-    assert done.stat("spooled") == 1
+    assert "Traceback" not in done.log
+    assert done.stats["finish_reason"] == "wrong_setting"
+    assert not done.paths()
 
 
 def listing(folder: int, by: str, order: str) -> str:

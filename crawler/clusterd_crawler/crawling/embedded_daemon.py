@@ -108,13 +108,14 @@ class EmbeddedDaemon:
         self._starting = threading.Lock()
         self._stopping = False
         self._replacements = REPLACEMENTS
-        #: Whether a daemon has refused its settings: none is to be had then, which has been said.
-        self._refused = False
+        #: Why a daemon has refused its settings: none is to be had then, which has been said.
+        self._refused = ""
 
     def start(self) -> bool:
         """Start the daemon; return when it works. False where it does not, which is logged.
 
-        Raises `Unreachable` where its store cannot be kept in the folder.
+        Raises `Unreachable` where its store cannot be kept in the folder, and `SettingError` where the store refuses
+        the daemon's settings, and no daemon of another crawl works there.
         """
         try:
             self._spawn()
@@ -124,12 +125,13 @@ class EmbeddedDaemon:
                 "name a folder that can be written in CLUSTERD_DATA"
             ) from None
         threading.Thread(target=self._watch, name="clusterd-daemon-watch", daemon=True).start()
-        if not _wait(self._answers, START_SECONDS, unless=self._is_lost) and not self._answers():
-            if not self._refused:
-                logger.error("The daemon does not start; see %s. Messages go to the spool", self._log)
-            return False
-        _wait(self._works, WORK_SECONDS, unless=self._is_lost)
-        return not self._is_lost()
+        answers = _wait(self._answers, START_SECONDS, unless=self._is_lost) or self._answers()
+        works = answers and _wait(self._works, WORK_SECONDS, unless=self._is_lost)
+        if self._refused and not works:
+            raise SettingError(self._refused)
+        if not answers:
+            logger.error("The daemon does not start; see %s. Messages go to the spool", self._log)
+        return answers and not self._is_lost()
 
     def drain(self) -> bool:
         """Wait until the daemon has worked off the stream; False where it has not in time, or gets no further.
@@ -198,11 +200,8 @@ class EmbeddedDaemon:
             if self._stopping:
                 return
             if status == WRONG_SETTING:
-                logger.error(
-                    "The daemon does not start: %s. The crawl goes on; what nobody else takes waits on the spool",
-                    self._last_words(),
-                )
-                self._refused, self._replacements = True, 0
+                self._refused, self._replacements = self._last_words(), 0
+                logger.error("The daemon does not start: %s", self._refused)
                 return
             another = "Another" if self._replacements else "It was the last one: what it has not done waits. None"
             logger.error("The daemon has ended with %d; see %s. %s is started", status, self._log, another)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from clusterd_crawler.errors import SettingError
+from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.servers.redis_address import Address, read, shown
 
 #: Seconds to connect, and to wait for an answer.
@@ -115,6 +115,24 @@ def translated(url: str) -> Iterator[None]:
         from clusterd_crawler.servers.redis_errors import unreachable  # needs the client
 
         raise unreachable(error, f"Redis at {shown(url)}", url) from None
+
+
+def refuse_evicting(server: Any, what: str) -> None:
+    """Raise `Unreachable` where a server (`redis.Redis`) that is full would evict keys: nobody should write to it.
+
+    It would lose pages without a word, and with a counter that is gone give the number of one page to another. Of keys
+    that expire, too: the evidence of rules does, in months, and so do the reports of daemons. A server that may not be
+    asked is trusted.
+    """
+    try:
+        memory = server.info("memory")
+        if not memory.get("maxmemory") or memory.get("maxmemory_policy", "noeviction") == "noeviction":
+            return
+        gone = server.info("stats").get("evicted_keys")
+    except library().exceptions.NoPermissionError:
+        return
+    already = f", and has evicted {gone} keys since it started" if gone else ""
+    raise Unreachable(f"{what} would evict pages when it is full{already}: set its maxmemory-policy to noeviction")
 
 
 @lru_cache(maxsize=1)

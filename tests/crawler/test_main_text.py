@@ -133,6 +133,7 @@ def test_a_section_that_is_named_for_what_it_tells_is_content(section: str, titl
         "<section id=related><h2>Related pages</h2>menu</section>",
         "<section id=related class=related><h2>Related</h2>menu</section>",
         "<div id=copyright><p>Copyright</p>menu</div>",
+        "<div id=menu><h2>Menu</h2><a href=/a>menu</a> <a href=/b>and more of it</a> by us</div>",
         "<div id=share>menu <h2>share</h2></div>",
         "<div id=footer><h1></h1>menu</div>",
         "<div id=footer><h1>foot</h1>menu</div>",

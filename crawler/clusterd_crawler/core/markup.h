@@ -18,7 +18,8 @@ static void judge_links(walk_t *w, const open_t *o, size_t letters) {
 
 static int is_content(const walk_t *w, const open_t *o, size_t letters) {
     if (o->doubtful & SEARCHING) return letters >= SEARCH_LETTERS;
-    size_t linked = w->link_letters - o->link_letters, least = o->boxed ? 0 : PROSE_LETTERS;
+    size_t linked = w->link_letters - o->link_letters;
+    size_t least = o->boxed || o->doubtful & TITLED ? 0 : PROSE_LETTERS;
     return letters - linked >= (linked > least ? linked : least);
 }
 
@@ -227,14 +228,15 @@ static int is_titled(const uint8_t *p, const uint8_t *end, slice_t id) {
     return matched && at == id.length;
 }
 
-/* SURELY to PART: what the role, the class and the id of an element say, whose content begins at p. */
+/* SURELY to TITLED: what the role, the class and the id of an element say, whose content begins at p. */
 static uint32_t named(const tag_t *tag, slice_t role, const uint8_t *p, const uint8_t *end) {
     const word_t *known = role.length ? find_word(&role_words, role.at, role.length) : NULL;
     uint32_t found = known ? known->value : 0;
     if (!(tag->bits & NAMED)) return found;
     if (has(tag, A_CLASS)) found |= has_word(tag->values[A_CLASS], &chrome_words, NULL);
     uint32_t by_id = has(tag, A_ID) && !(found & PART) ? has_word(tag->values[A_ID], &chrome_words, NULL) : 0;
-    return by_id & ~found && is_titled(p, end, tag->values[A_ID]) ? found : found | by_id;
+    if (by_id & ~found && is_titled(p, end, tag->values[A_ID])) return found ? found : TITLED;
+    return found | by_id;
 }
 
 /* Doubt whether an element is chrome that begins with a title. */
@@ -251,7 +253,7 @@ static void push(walk_t *w, const tag_t *tag, const uint8_t *p) {
     slice_t role = searching ? tag->name : stripped(value_of(tag, A_ROLE));
     int hidden = is_hidden(tag), main = tag->bits & MAIN || slice_is(role, "main");
     int lettering = w->hidden == DRAWING && (slice_is(tag->name, "text") || slice_is(tag->name, "foreignobject"));
-    uint32_t said = main ? 0 : named(tag, role, p, w->end), doubtful = said & (DOUBTFULLY | SEARCHING);
+    uint32_t said = main ? 0 : named(tag, role, p, w->end), doubtful = said & (DOUBTFULLY | SEARCHING | TITLED);
     int surely = said & SURELY || tag->bits & CHROME;
     int chrome = !main && (surely || said & BOXED || (tag->bits & SECTIONAL && !w->scopes));
     if (said & TITLING) title_box(w);

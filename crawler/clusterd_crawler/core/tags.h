@@ -17,7 +17,7 @@ enum {
 static words_t tag_words, role_words, chrome_words, attribute_words;
 
 /* Values of `chrome_words` and `role_words`: what a word of a class or an id says, or a role (chrome.SAID, ROLES). */
-enum { SURELY = 1, DOUBTFULLY = 2, BOXED = 4, TITLING = 8, SEARCHING = 16, PART = 32 };
+enum { SURELY = 1, DOUBTFULLY = 2, BOXED = 4, TITLING = 8, SEARCHING = 16, PART = 32, TITLED = 64 };
 
 /* The attributes that are kept; values of `attribute_words`. */
 enum attribute {

@@ -57,7 +57,7 @@ typedef struct {
     size_t formatting, floor;
     uint32_t item; /* the class of the last list item in it */
     uint8_t chrome, hidden, main, odd, cell; /* hidden: what the walk's was around it */
-    uint8_t doubtful, headed, headed_in_main; /* DOUBTFULLY and SEARCHING; what stood before it */
+    uint8_t doubtful, headed, headed_in_main; /* DOUBTFULLY, SEARCHING, TITLED; what stood before it */
     uint8_t boxed; /* chrome unless it begins with a title and is not mostly links */
     int embedded;
 } open_t;

@@ -153,6 +153,7 @@ BOXED: Final = 4  #: it is chrome unless it begins with a title, and is not most
 TITLING: Final = 8  #: it is the title of a box
 SEARCHING: Final = 16  #: it is chrome unless it holds what was found
 PART: Final = 32  #: it is content, whatever its id
+TITLED: Final = 64  #: its id is its title, and says nothing else: it is chrome where it is mostly links
 
 #: Word of a class or an id → its bit.
 SAID: Final = {

@@ -1,10 +1,11 @@
 """Which parts of a walked page are its main text: decided at its end, from the page alone.
 
 1. elements that call themselves chrome (landmarks, roles, whole-word ids and classes) are not main text, save by an id
-   that says no more than the heading they begin with (``languages`` of a section "Languages", as generators name them);
-   nor are those of a name that content bears too (``tabs``, ``menu``), where they are short or mostly links; nor is a
-   ``sidebar``, save one with the title that boxes in books have, where it is not mostly links; nor is what a site is
-   searched with, where it is so short that it does not hold what was found, too;
+   that says no more than the heading they begin with, where they are not mostly links (``languages`` of a section
+   "Languages", as generators name them); nor are those of a name that content bears too (``tabs``, ``menu``), where
+   they are short or mostly links; nor is a ``sidebar``, save one with the title that boxes in books have, where it is
+   not mostly links; nor is what a site is searched with, where it is so short that it does not hold what was found,
+   too;
 2. where ``<main>`` or ``role=main`` holds a quarter of what is left, the rest of the page is not main text;
 3. blocks of five links and more, in which links hold 85 % of the letters, are not main text, as long as what remains
    is at least twice as much as all of them (a listing is content);

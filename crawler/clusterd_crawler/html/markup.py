@@ -252,11 +252,11 @@ class Walk:
     def _push(self, tag: Tag, at: int) -> None:
         bits, main, said = tag.bits, tag.main, tag.said
         if said != tag.said_without_id and is_titled(self.data, at, tag.attributes[b"id"]):
-            said = tag.said_without_id
+            said = tag.said_without_id or chrome.TITLED
         lettering = self.hidden == DRAWING and tag.name in chrome.LETTERING
         stacked = bits & chrome.CONTAINER or lettering or (self.odd and not self._is_shape(bits))
         surely = bool(said & chrome.SURELY or bits & chrome.CHROME)
-        doubtful = said & (chrome.DOUBTFULLY | chrome.SEARCHING)
+        doubtful = said & (chrome.DOUBTFULLY | chrome.SEARCHING | chrome.TITLED)
         is_chrome = not main and (
             surely or bool(said & chrome.BOXED) or (bool(bits & chrome.SECTIONAL) and not self.scopes)
         )
@@ -371,8 +371,8 @@ class Walk:
     def _is_content(self, opened: Open, letters: int) -> bool:
         if opened.doubtful & chrome.SEARCHING:
             return letters >= chrome.SEARCH_LETTERS
-        linked = self.link_letters - opened.link_letters
-        return letters - linked >= max(0 if opened.boxed else chrome.PROSE_LETTERS, linked)
+        linked, titled = self.link_letters - opened.link_letters, opened.boxed or opened.doubtful & chrome.TITLED
+        return letters - linked >= max(0 if titled else chrome.PROSE_LETTERS, linked)
 
     def _cut(self, opened: Open, end: int, letters: int) -> None:
         """Take an element for chrome that has been read as content."""

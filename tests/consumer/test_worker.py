@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 import redis
-from clusterd_consumer.dead_letters import DeadLetters, counted
+from clusterd_consumer.dead_letters import LONGEST, DeadLetters, counted
 from clusterd_consumer.insisting import Insisting, StopFlag
 from clusterd_consumer.transport.kafka import KafkaTransport
+from clusterd_consumer.transport.kafka_records import records
 from clusterd_consumer.worker import Batch, Worker
+from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import Failure, File, Redirect, SkipReport, encode
 
@@ -55,6 +57,25 @@ def test_what_cannot_be_decoded_becomes_a_dead_letter_with_its_bytes(bench: Benc
     assert said["offset"]
     assert datetime.fromisoformat(said["at"]).tzinfo
     assert worker.dead_letters == counted(bench.client, bench.prefix) == 1
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(("key", "value"), [(1, 2_000_000), (1_200_000, 850_000)])
+def test_a_dead_letter_of_the_longest_message_is_taken(
+    kafka_bench: Bench, kafka_bootstrap: str, prefix: str, key: int, value: int
+) -> None:
+    """In base64 it is a third longer than what the topic took, and would be dropped."""
+    log = kafka_bench.transport()
+    log.publish(topics.SKETCHES, b"k" * key, b"\xff" * value)
+    log.flush(10)
+    worker = kafka_bench.worker()
+    work_until(worker, lambda: worker.dead_letters == 1)
+    ((kept, letter),) = records(kafka_bootstrap, f"{prefix.rstrip(':')}-{topics.DEAD_LETTERS}")
+    said = json.loads(letter)
+    assert said["size"] == value
+    assert (kept, b64decode(said["key_b64"])) == (b"k" * len(kept), kept)
+    assert b64decode(said["value_b64"]) == b"\xff" * min(value, LONGEST)
+    worker.leave()
 
 
 def test_a_page_that_cannot_be_applied_is_buried_alone(bench: Bench) -> None:

@@ -273,6 +273,16 @@ def test_all_that_a_dead_worker_had_in_hand_is_handed_on_as_such_in_however_many
 
 
 @pytest.mark.kafka
+def test_a_store_knows_from_the_first_page_on_that_its_log_is_outside_it(kafka_bench: Bench) -> None:
+    """By that it tells, when it comes back without its latest state, whether the log brings anything again."""
+    kafka_bench.publish(encode(page(1)))
+    worker = kafka_bench.worker()
+    work_until(worker, lambda: len(kafka_bench.handed) == 1)
+    assert list(kafka_bench.ledger.held.values()) == ["0"]
+    worker.leave()
+
+
+@pytest.mark.kafka
 def test_the_position_catches_up_when_nothing_arrives(kafka_bench: Bench) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(6)))
     worker = kafka_bench.worker()

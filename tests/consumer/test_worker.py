@@ -203,6 +203,22 @@ def test_stopping_while_pages_are_applied_one_by_one_buries_none(bench: Bench) -
     assert len(bench.dead_letters()) == 1
 
 
+def test_a_command_that_gives_up_while_pages_are_applied_one_by_one_buries_none(bench: Bench) -> None:
+    bench.ledger.refuses = "http://h/bad"
+    bench.publish(encode(page(1)), encode(page(2)), encode(page(99, "http://h/bad")))
+
+    def go_away() -> None:
+        """Once the batch as a whole was refused."""
+        if bench.ledger.asked > 1:
+            bench.ledger.fail_next = 1_000_000
+
+    bench.ledger.before_apply = go_away
+    worker = bench.worker(insist=Insisting(patience=0.1))
+    with pytest.raises(Unreachable):
+        work_until(worker, lambda: False)
+    assert bench.dead_letters() == []
+
+
 def test_the_batch_in_hand_is_finished_when_asked_to_stop(bench: Bench) -> None:
     bench.publish(*(encode(page(n)) for n in range(8)))
     asked = StopFlag()

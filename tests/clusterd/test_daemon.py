@@ -61,6 +61,15 @@ def test_it_forgets_versions_that_were_superseded_longer_ago_than_the_retention(
         until(lambda: counts()["versions"] == counts()["documents"], say=group.said)
 
 
+def test_a_command_that_does_the_work_of_a_daemon_forgets_as_one(redis_url: str, prefix: str) -> None:
+    first = made_up_crawl(50, seed=20)
+    second = [replace(now, url=before.url, fetched_at=before.fetched_at + 1) for before, now in pairwise(first)]
+    with open_services(Config(redis=redis_url, redis_prefix=prefix, retention=1.0)) as services:
+        publish_sketches(services, [*first, *second])
+        process_pending(services)
+        assert services.index.counts()["versions"] == services.index.counts()["documents"] > 40
+
+
 def test_sigterm_does_not_wait_for_an_address_that_hangs(tmp_path: Path) -> None:
     """It was ended by force, and the server of its store stayed."""
     folder = tmp_path / "store"

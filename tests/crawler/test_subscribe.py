@@ -181,16 +181,16 @@ def test_blocks_of_pages_say_what_these_were_fetched_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "taken"),
+    ("wanted", "since", "taken"),
     [
-        (Wanted("ours"), []),
-        (Wanted("ours", own=True), [("ours", 1), ("ours", 9000)]),
-        (Wanted("ours", within=2.0), [("ours", 9000), ("another", 9000)]),
-        (Wanted("ours", within=2.0, own=True), [("ours", 9000), ("another", 9000)]),
+        (Wanted("ours"), None, []),
+        (Wanted("ours", own=True), 0, [("ours", 1), ("ours", 9000)]),
+        (Wanted("ours", within=2.0), 8000, [("ours", 9000), ("another", 9000)]),
+        (Wanted("ours", within=2.0, own=True), 8000, [("ours", 9000), ("another", 9000)]),
     ],
 )
 def test_of_the_pages_of_others_those_count_that_a_crawl_may_rest_on(
-    wanted: Wanted, taken: list[tuple[str, int]]
+    wanted: Wanted, since: int | None, taken: list[tuple[str, int]]
 ) -> None:
     others, found = OthersPages(wanted), []
     for crawl, at in [("ours", 1), ("ours", 9000), ("another", 1), ("another", 9000)]:
@@ -200,6 +200,7 @@ def test_of_the_pages_of_others_those_count_that_a_crawl_may_rest_on(
         assert all(other == (crawl == "another") for _, other in pages)
     assert found == taken
     assert wanted.any == bool(taken)
+    assert wanted.since(now=10_000) == since
 
 
 def test_pages_of_hosts_that_are_not_met_are_held_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +213,8 @@ def test_pages_of_hosts_that_are_not_met_are_held_as_far_as_there_is_room(monkey
             assert others.met("unknown") == []
     assert [len(others.met(host)) for host in "abcb"] == [0, 2, 2, 0]
     for host in "defg":
-        others.arrived(fetches.key(host, "ours"), block, met=False, now=10_000)
+        for crawl in ("ours", "another"):  # of which this one takes nothing
+            others.arrived(fetches.key(host, crawl), block, met=False, now=10_000)
     assert [others.met(host) for host in "defg"] == [[("ours", block)]] * 4
 
 

@@ -21,7 +21,9 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     CorruptRecordError,
     KafkaConnectionError,
+    KafkaError,
     MetadataEmptyBrokerList,
+    NotEnoughReplicasError,
     TopicAuthorizationFailedError,
     UnsupportedCodecError,
 )
@@ -275,10 +277,19 @@ def test_an_error_that_quotes_a_broker_s_whole_answer_is_one_short_line() -> Non
         assert len(str(told.value)) < 400
 
 
-def test_what_kafka_refuses_at_once_is_told_and_not_sent_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("refusal", "said", "again"),
+    [
+        (TopicAuthorizationFailedError("alerts"), "our user needs Write on the topic alerts", 1),
+        (NotEnoughReplicasError(), "does not answer", 2),  # it may have been for a moment
+    ],
+)
+def test_what_kafka_refuses_at_once_is_told_and_not_sent_without_a_pause(
+    monkeypatch: pytest.MonkeyPatch, refusal: KafkaError, said: str, again: int
+) -> None:
     class Refused:
         is_done = True
-        exception = TopicAuthorizationFailedError("alerts")
+        exception = refusal
 
         def succeeded(self) -> bool:
             return False
@@ -297,9 +308,9 @@ def test_what_kafka_refuses_at_once_is_told_and_not_sent_without_a_pause(monkeyp
     monkeypatch.setattr(member._publishing, "_producing", lambda: producer)
     member.publish(topics.ALERTS, b"k", b"v")
     for attempt in (1, 2):
-        with pytest.raises(Unreachable, match="our user needs Write on the topic alerts"):
+        with pytest.raises(Unreachable, match=said):
             member.flush(2)
-        assert producer.sent == 1 + attempt  # and waits for the next flush
+        assert producer.sent == 1 + again * attempt  # and waits for the next flush
 
 
 def test_without_java_the_kafka_tests_skip_and_in_ci_they_fail(monkeypatch: pytest.MonkeyPatch) -> None:

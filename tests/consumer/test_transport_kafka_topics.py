@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 from clusterd_consumer.transport import kafka_connection
 from clusterd_consumer.transport.kafka import KafkaTransport
+from clusterd_consumer.transport.kafka_records import records
 from clusterd_consumer.transport.kafka_topics import DAY, TOPICS, ensure, main
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
@@ -217,6 +218,33 @@ def test_topics_that_are_deleted_under_their_reader_are_made_anew(
     second.flush(10)
     assert [record.value for record in drain(member, 10)] == [b"new %d" % n for n in range(10)]
     second.close()
+    member.close()
+
+
+def test_a_topic_that_is_deleted_under_who_writes_to_it_is_made_anew(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that nobody here reads: alerts, say."""
+    monkeypatch.setattr("clusterd_consumer.transport.kafka_publishing.ANSWER_TIMEOUT", 1.0)
+    monkeypatch.setattr("clusterd_consumer.transport.kafka_publishing.DELIVERY_TIMEOUT", 1000)
+    name = prefix.rstrip(":")
+    member = transport(kafka_bootstrap, name)
+    member.publish(topics.ALERTS, b"k", b"old")
+    member.flush(10)
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_topics([f"{name}-{topics.ALERTS}"])
+    wait_until(lambda: f"{name}-{topics.ALERTS}" not in admin.list_topics())
+    admin.close()
+
+    def published() -> bool:
+        with suppress(Unreachable):
+            member.publish(topics.ALERTS, b"k", b"new")
+            member.flush(10)
+            return True
+        return False
+
+    wait_until(published)
+    assert {value for _, value in records(kafka_bootstrap, f"{name}-{topics.ALERTS}")} == {b"new"}
     member.close()
 
 

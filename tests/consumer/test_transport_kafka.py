@@ -163,6 +163,21 @@ def test_a_silent_broker_is_told_and_not_asked_without_a_pause(
     member.close()
 
 
+def test_what_a_dead_member_may_have_had_in_hand_comes_again_and_no_more_of_it(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a page that comes again the alerts are told again."""
+    monkeypatch.setattr(kafka, "IN_HAND", 3)
+    member, again = transport(kafka_bootstrap, prefix.rstrip(":"), session_timeout=PATIENT), list[bool]()
+    for n in range(6):
+        member.publish(topics.SKETCHES, b"k", b"%d" % n)
+    member.flush(10)
+    while len(again) < 6:
+        again += (record.again for record in member.poll(2, 0.2))
+    assert again == [True] * 3 + [False] * 3
+    member.close()
+
+
 def test_what_is_on_its_way_is_bounded(kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client keeps in memory whatever it is given, as long as a broker is silent."""
     monkeypatch.setattr(kafka_publishing, "IN_FLIGHT", 5)

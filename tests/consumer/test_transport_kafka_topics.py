@@ -264,10 +264,16 @@ def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(
     admin.close()
     held[partition] = "2"
     second = transport(kafka_bootstrap, name, held)
+    assert second.backlog() == 4
     assert [record.value for record in drain(second, 4)] == [b"6", b"7", b"8", b"9"]
     assert second.missed == 4
     second.seek(held)
     assert len(drain(second, 4)) == 4
     assert second.missed == 4  # the same ones
+    second.seek({})
+    assert len(drain(second, 4)) == 4
+    held[partition] = "99"  # of a log that came back without its end
+    assert second.backlog() == 0
+    assert "Kafka lost its end" not in caplog.text  # it was read again
     assert f"4 messages of {partition} from 2 on were deleted by Kafka before they were read" in caplog.text
     second.close()

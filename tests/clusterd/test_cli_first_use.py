@@ -23,6 +23,8 @@ from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.servers.redis_client import connect, embedded_url
 from clusterd_crawler.sketch import TEXT
 
+from tests.services.waiting import Clock
+
 TWEETS = {1: "just setting up my twttr", 2: "RT just setting up my twttr today", 3: "hello", 4: "hello"}
 
 Said = subprocess.CompletedProcess[str]
@@ -112,18 +114,6 @@ def test_a_daemon_that_makes_no_headway_is_not_waited_for_for_ever(redis_url: st
         services.redis.delete(f"{prefix}daemon:stuck")
         assert see_through(services, patience=0.3) == 0
         assert services.index.counts()["documents"] == 1
-
-
-class Clock:
-    """Time that passes where somebody waits, and nowhere else."""
-
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def test_a_slow_daemon_is_waited_for_as_long_as_it_makes_headway_and_an_outage_is_no_standing_still(

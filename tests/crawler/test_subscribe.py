@@ -262,8 +262,11 @@ def test_hosts_met_are_caught_up_in_few_calls(prefix: str, tmp_path: Path) -> No
     assert calls == 3
 
 
-def test_rules_that_could_not_be_asked_for_are_asked_for_again(prefix: str, tmp_path: Path) -> None:
+def test_rules_that_could_not_be_asked_for_are_asked_for_again(
+    prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The connection that follows what is new may be sound all the while: nothing else would ask for them."""
+    monkeypatch.setattr("clusterd_crawler.subscribe.subscriber.AGAIN_SECONDS", 0.0)
     heard, server = Heard(), Server(tmp_path)
     with server.running(), connect(server.url) as client:
         publish(client, prefix, RuleSet("a.test", 1, ()))
@@ -274,7 +277,10 @@ def test_rules_that_could_not_be_asked_for_are_asked_for_again(prefix: str, tmp_
             assert not heard.rules
             client.execute_command("ACL", "SETUSER", "default", "+hmget")
             wait_until(lambda: heard.rules)
-    assert heard.rules == [RuleSet("a.test", 1, ())]
+            for number in (1, 2, 3):
+                tell(client, prefix, topics.VERDICTS, b"k", encode_verdict(Verdict("http://a.test/", number, "c1")))
+                wait_until(lambda many=number: len(heard.verdicts) == many)
+    assert heard.rules == [RuleSet("a.test", 1, ())]  # and no more when they were had
 
 
 def test_a_cluster_serves_as_the_feed(redis_cluster_url: str, prefix: str) -> None:

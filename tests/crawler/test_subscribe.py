@@ -67,6 +67,9 @@ def test_rules_of_before_and_of_now_reach_hosts_that_were_met(redis_url: str, pr
         publish(client, prefix, RuleSet("unmet.test", 2, ()))
         wait_until(lambda: len(heard.rules) == 2)
         assert heard.rules[1].unskip == ("http://new.test/a",)
+        tell(client, prefix, topics.RULES, b"new.test", b"")  # of a key that somebody deleted
+        wait_until(lambda: len(heard.rules) == 3)
+        assert heard.rules[2] == RuleSet("new.test", 0, ())
     client.close()
 
 

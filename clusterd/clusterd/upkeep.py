@@ -101,7 +101,7 @@ class Upkeep:
                 self._report.upkeep_since = 0.0
                 self._stop.wait(pause)
             try:
-                services.rulebook.share_rest(now_ms())  # has arrived when the services are closed
+                services.rulebook.share_rest(now_ms())  # they have arrived when the services are closed
             except Exception as error:
                 self._tell(error)
 

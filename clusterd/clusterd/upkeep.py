@@ -101,7 +101,7 @@ class Upkeep:
                 self._report.upkeep_since = 0.0
                 self._stop.wait(pause)
             try:
-                share_rest(services)
+                services.rulebook.share_rest(now_ms())  # they have arrived when the services are closed
             except Exception as error:
                 self._tell(error)
 
@@ -214,12 +214,6 @@ def tell_splits(services: Services) -> int:
         services.publisher.flush(FLUSH_TIMEOUT)
         services.index.told(splits)
     return len(splits)
-
-
-def share_rest(services: Services) -> None:
-    """Share with the crawls the pages that came since the last lessons; they have arrived then."""
-    services.rulebook.share_rest(now_ms())
-    services.publisher.flush(FLUSH_TIMEOUT)
 
 
 def restore_rules(services: Services) -> int:

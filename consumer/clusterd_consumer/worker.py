@@ -208,7 +208,7 @@ class Worker(Generic[Result]):
                 log.warning("the store may have lost its latest state, and the log with it")
                 self._on_set_back()
             return
-        self._stored.update({p: at for p, at in self._telling.items() if p in self._stored and held.get(p) == at})
+        self._stored.update(self._telling.items() & held.items())
         lost = {p: held.get(p, "") for p, told in self._stored.items() if held.get(p, "") != told}
         went_back = self._index.went_back()
         if lost and not went_back and all(_further(there, self._stored[p]) for p, there in lost.items()):
@@ -273,8 +273,6 @@ class Worker(Generic[Result]):
     def _apply(self, batch: Batch) -> list[Result]:
         """Apply the batch; where it fails, one by one, and bury who is to blame."""
         position = dict(self._done) if self._transport.outlives_store else {}
-        if not batch.sketches and self._is_stored(position):
-            return []
         try:
             return self._insist(lambda: self._attempt(batch, position))
         except (SetBack, Stopped, Unreachable):

@@ -162,6 +162,8 @@ def test_clusters_are_the_same_whether_they_fit_in_memory_or_not(
         sizes = [one.size for one in spilled if one.policy == policy.name]
         assert sizes == sorted(sizes, reverse=True)
         assert sizes[0] > sizes[-1]
+        members = sorted(url for one in spilled if one.policy == policy.name for url in one.members)
+        assert members == sorted({sketch.url for sketch in crawl})
     assert not any(tmp_path.iterdir())
 
 
@@ -216,13 +218,14 @@ def test_of_no_page_there_is_no_cluster() -> None:
     assert not list(clusters([]))
 
 
-def test_only_the_latest_version_of_a_url_counts() -> None:
+def test_only_the_latest_version_of_a_url_counts(caplog: pytest.LogCaptureFixture) -> None:
     crawl = [
         page("http://a/1", 2, range(50)),
         page("http://a/1", 1, range(100, 150)),
         page("http://a/2", 1, range(100, 150)),
     ]
     assert [one.size for one in clusters(crawl, [RELATED])] == [1, 1]
+    assert "1 of 3 pages have the URL (or id) of a later one" in caplog.text
 
 
 def test_sketches_that_are_stored_again_and_groups_that_are_left_out_change_no_cluster(

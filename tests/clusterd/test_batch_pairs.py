@@ -23,7 +23,7 @@ def found_in(texts: Sequence[str], threshold: float, containment: bool) -> list[
 
 @pytest.mark.parametrize("own", [1, 20])
 @pytest.mark.parametrize("containment", [False, True])
-@pytest.mark.parametrize("threshold", [0.9, 0.6, 0.35])
+@pytest.mark.parametrize("threshold", [1, 0.9, 0.6, 0.35])
 def test_pages_that_share_a_template_and_more_are_each_found_once(
     threshold: float, containment: bool, own: int
 ) -> None:
@@ -33,6 +33,7 @@ def test_pages_that_share_a_template_and_more_are_each_found_once(
         " ".join([*template, *(f"pair{page // 2}x{n}" for n in range(40)), *(f"own{page}x{n}" for n in range(own))])
         for page in range(2 * COMMON)
     ]
+    texts.append(texts[0])
     wanted = []
     for b in range(len(texts)):
         for a in range(b):
@@ -40,6 +41,19 @@ def test_pages_that_share_a_template_and_more_are_each_found_once(
             if (one.containment if containment else one.resemblance) >= threshold:
                 wanted.append((a, b))
     assert found_in(texts, threshold, containment) == sorted(wanted)
+
+
+@pytest.mark.parametrize(("most", "found"), [(400, 380), (370, 0)])
+def test_notices_of_common_shingles_are_left_out_where_they_make_too_many_pairs(
+    most: int, found: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those alone count that are to be compared: not short notices with long ones."""
+    monkeypatch.setattr("clusterd.batch.crowds.MOST", most)
+    texts = [
+        " ".join([*(f"t{length}x{n}" for n in range(length)), f"signed{m}"]) for length in (60, 190) for m in range(20)
+    ]
+    assert len(found_in(texts, 0.9, False)) == found
+    assert ("are left out" in caplog.text) is not bool(found)
 
 
 def test_every_phrase_of_a_book_is_found_in_it() -> None:

@@ -8,16 +8,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clusterd.clusters.contract import Policy
 from clusterd.config import Config
-from clusterd.services import open_services, process_pending, publish_sketches, see_through
+from clusterd.health import Report
+from clusterd.services import DAEMON_LOOK, open_services, process_pending, publish_sketches, see_through
+from clusterd.working import make_worker
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.servers.redis_client import connect, embedded_url
 from clusterd_crawler.sketch import TEXT
+
+from tests.services.waiting import Clock
 
 TWEETS = {1: "just setting up my twttr", 2: "RT just setting up my twttr today", 3: "hello", 4: "hello"}
 
@@ -108,6 +114,32 @@ def test_a_daemon_that_makes_no_headway_is_not_waited_for_for_ever(redis_url: st
         services.redis.delete(f"{prefix}daemon:stuck")
         assert see_through(services, patience=0.3) == 0
         assert services.index.counts()["documents"] == 1
+
+
+def test_a_slow_daemon_is_waited_for_as_long_as_it_makes_headway_and_an_outage_is_no_standing_still(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clusterd.services.time", clock := Clock())
+    with open_services(Config(redis=redis_url, redis_prefix=prefix, batch=1)) as services:
+        urls = [f"http://h.example/{n}" for n in range(6)]
+        publish_sketches(services, [sketch_plain(url, url, profile=TEXT, fetched_at=1) for url in urls])
+        services.redis.sadd(f"{prefix}daemons", "slow")
+        services.redis.set(f"{prefix}daemon:slow", "{}")
+        worker, _ = make_worker(services, Report(), 0.1)
+        looks = count()
+
+        def work(_: int, left: int) -> None:
+            """Do what the daemon does: a page for every second look."""
+            if next(looks) % 2:
+                assert worker.step() == 1
+
+        def away(ask: Callable[[], Any]) -> Any:
+            clock.sleep(60)
+            return ask()
+
+        assert see_through(services, progress=work, patience=2.5 * DAEMON_LOOK, insist=away) == 0
+        assert next(looks) == 2 * len(urls)
+        worker.leave()
 
 
 def test_where_more_pages_follow_hosts_that_grew_little_wait_for_the_last_of_them(redis_url: str, prefix: str) -> None:

@@ -28,6 +28,7 @@ from clusterd import daemon, health
 from tests.flow.daemons import Daemons, daemons, made_up_crawl, until
 from tests.services.locks import is_free
 from tests.services.redis_server import free_port, redis_server
+from tests.services.waiting import Clock
 
 CLUSTERD = [sys.executable, "-m", "clusterd"]
 
@@ -59,6 +60,15 @@ def test_it_forgets_versions_that_were_superseded_longer_ago_than_the_retention(
         group.settings = {**group.settings, "retention": "1"}
         group.start()
         until(lambda: counts()["versions"] == counts()["documents"], say=group.said)
+
+
+def test_a_command_that_does_the_work_of_a_daemon_forgets_as_one(redis_url: str, prefix: str) -> None:
+    first = made_up_crawl(50, seed=20)
+    second = [replace(now, url=before.url, fetched_at=before.fetched_at + 1) for before, now in pairwise(first)]
+    with open_services(Config(redis=redis_url, redis_prefix=prefix, retention=1.0)) as services:
+        publish_sketches(services, [*first, *second])
+        process_pending(services)
+        assert services.index.counts()["versions"] == services.index.counts()["documents"] > 40
 
 
 def test_sigterm_does_not_wait_for_an_address_that_hangs(tmp_path: Path) -> None:
@@ -223,6 +233,35 @@ def test_several_workers_are_kept_alive_by_their_parent(group: Daemons) -> None:
         parent.send_signal(signal.SIGTERM)
         assert parent.wait(30) == 0
         until(lambda: pids() <= {killed})
+
+
+def test_a_worker_that_does_not_live_is_replaced_ever_later_and_one_that_lived_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("clusterd.daemon.time", clock := Clock())
+    begun, lives = list[float](), 0.0
+
+    class Process:
+        pid = exitcode = 1
+
+        def __init__(self) -> None:
+            begun.append(clock.now)
+            self.end = clock.now + lives
+
+        def is_alive(self) -> bool:
+            return clock.now < self.end
+
+    def pass_by(seconds: int) -> None:
+        for _ in range(seconds):
+            clock.sleep(daemon.RESTART_PAUSE)
+            kept.look()
+
+    kept = daemon._Kept(Process)
+    pass_by(190)
+    assert begun == [0, 2, 5, 10, 19, 36, 69, 130]
+    lives = 100.0
+    pass_by(150)
+    assert begun[8:] == [191, 291]
 
 
 def test_a_daemon_that_is_asked_to_stop_starts_no_more_workers(group: Daemons) -> None:

@@ -130,8 +130,9 @@ def test_a_crawl_whose_clock_is_ahead_is_told_of(services: Services, caplog: pyt
     now = now_ms()
     ahead = [replace(page(f"http://h/{n}", n, range(50)), fetched_at=now + 3_600_000, crawl="c7") for n in (1, 2)]
     handing = Handing(services, services.transport(), health.Report())
-    for sketch in (replace(ahead[0], fetched_at=now + 1000), *ahead):
-        handing(batch_of(sketch), services.index.apply([sketch]))
+    brought_in = replace(page("http://h/0", 0, range(50)), fetched_at=now + 7_200_000)  # of no crawl
+    for sketches in ([replace(ahead[0], fetched_at=now + 1000)], [brought_in], [brought_in, ahead[0]], [ahead[1]]):
+        handing(batch_of(*sketches), services.index.apply(sketches))
     (told,) = [record.getMessage() for record in caplog.records if record.name == "clusterd.handing"]
     assert re.match(r"http://h/1 of crawl c7 is dated 3[56]\d\d s ahead of this machine's clock", told)
 
@@ -160,21 +161,20 @@ def test_a_fault_in_the_rule_book_does_not_stop_the_stream(
         handing(batch_of(skips=[SkipReport("u", "r", "k", "v", 1)]), [])
 
 
-def test_what_an_outage_leaves_of_a_batch_is_done_and_nothing_of_it_twice(services: Services) -> None:
+@pytest.mark.parametrize("key", ["rb:{h}:log", topics.stream("", topics.ALERTS)])
+def test_what_an_outage_leaves_of_a_batch_is_done_and_nothing_of_it_twice(services: Services, key: str) -> None:
     """A key of the rule book that was not to be had told everybody the alerts of the batch at each attempt."""
     batch = batch_of(page("http://h/1", 1, range(50)), page("http://h/2", 2, range(50)))
     outcomes = services.index.apply(batch.sketches)
-    handing = Handing(services, services.transport(), health.Report())
-    services.redis.set(log := f"{services.config.redis_prefix}rb:{{h}}:log", "another program's")
+    handing = Handing(services, services.transport(), report := health.Report())
+    services.redis.set(taken := f"{services.config.redis_prefix}{key}", "another program's")
     for _ in range(3):
         with pytest.raises(Unreachable):
             handing(batch, outcomes)
-    told = len(services.index.policies())
-    assert len(list(services.alerts.since())) == told
-    services.redis.delete(log)
+    services.redis.delete(taken)
     handing(batch, outcomes)
     assert {one.url for one in services.rulebook.book.evidence("h").pages} == {"http://h/1", "http://h/2"}
-    assert len(list(services.alerts.since())) == told
+    assert len(list(services.alerts.since())) == report.tallies.alerts.total() == len(services.index.policies())
 
 
 def test_skips_failures_and_pages_reach_the_rule_book(services: Services) -> None:

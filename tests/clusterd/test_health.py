@@ -26,8 +26,10 @@ from clusterd.services import Services, open_services, publish_sketches
 from clusterd.tallies import Waits
 from clusterd.upkeep import Upkeep
 from clusterd_consumer.redis_scripts import Calls
+from clusterd_crawler import topics
 from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import ClusterdError
+from clusterd_crawler.message import SkipReport
 
 from clusterd import health
 from tests.flow.daemons import Daemons, made_up_crawl, until, wait_until_done
@@ -306,7 +308,10 @@ def test_metrics_say_what_was_told_and_what_the_store_holds(group: Daemons) -> N
     with open_services(group.config()) as services:
         group.start()
         waiting = [replace(sketch, crawl="c", wants_verdict=True, fetched_at=now_ms() - 2000) for sketch in crawl[:20]]
-        publish_sketches(services, [*waiting, *crawl[20:]])
+        skips = [SkipReport(f"http://s/{n}?sid=1", "r", "k", "http://s/", n) for n in range(3)]
+        publish_sketches(services, [*waiting, *crawl[20:], *skips])
+        services.publisher.publish(topics.SKETCHES, b"", b"junk")
+        services.publisher.flush(10)
         wait_until_done(services)
 
         def metrics() -> dict[str, float]:
@@ -319,6 +324,7 @@ def test_metrics_say_what_was_told_and_what_the_store_holds(group: Daemons) -> N
         held["clusterd_documents"] = index.counts()["documents"]
         until(lambda: held.items() <= metrics().items(), say=group.said)  # the daemon counts now and then
         said = metrics()
+        assert (said["clusterd_skips_total"], said["clusterd_dead_letters_total"]) == (3, 1)
         assert (said["clusterd_versions"], said["clusterd_contents"]) == (200, index.counts()["contents"])
         assert said["clusterd_store_bytes"] > 1_000_000
         assert said["clusterd_answer_seconds_count"] == said['clusterd_answer_seconds_bucket{le="+Inf"}'] == 20

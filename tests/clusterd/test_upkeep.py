@@ -10,11 +10,16 @@ import pytest
 from clusterd.clusters.redis import retention
 from clusterd.config import Config
 from clusterd.health import Report
-from clusterd.services import open_services
-from clusterd.upkeep import Upkeep, tell_splits
+from clusterd.learning.rulebook.recall import LATE_MS
+from clusterd.learning.rulebook.redis import RuleBook
+from clusterd.learning.rulebook.service import RuleService
+from clusterd.services import Services, open_services, publish_sketches
+from clusterd.upkeep import Upkeep, learn, restore_rules, tell_splits
 from clusterd_crawler import topics
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
 
+from tests.clusterd.made_up_rules import HOST, Log, SidLearner, duplicates, sid_rule, sketch
 from tests.contract.index_world import page
 from tests.flow.daemons import made_up_crawl
 from tests.services.kafka_broker import KafkaBroker
@@ -41,6 +46,39 @@ def test_a_long_round_of_retention_gives_way_to_settling_and_goes_on(
             held.append(services.index.counts()["versions"])
         assert held[-1] == documents
         assert len(settled) == len(held) - 1 > 3, "each of several rounds settles, too"
+
+
+def test_a_daemon_that_is_behind_retires_no_rule_before_it_has_read_on(
+    services: Services, book: RuleBook, log: Log
+) -> None:
+    """After a pause of hours a page that watches a rule may be read long before the one of the same key."""
+    ago, known = now_ms() - 2 * LATE_MS, [f"http://{HOST}/{number}" for number in range(50, 53)]
+    shown = [sketch(url, number, ago, crawl="one") for number, url in enumerate(known, 50)]
+    services.rulebook = RuleService(book, log.publish, make_learner=SidLearner)
+    services.rulebook.observe(duplicates())
+    learn(services)
+    services.rulebook.forget()
+    explored = [replace(one, url=f"{one.url}?sid=z", explored=sid_rule().id, instead_of=one.url) for one in shown]
+    services.rulebook.observe(explored)
+    publish_sketches(services, shown)
+    upkeep = Upkeep(services, Report())
+    upkeep.round(services)
+    assert [rule.state for rule in services.rulebook.rules()] == ["live"]
+    services.rulebook.observe(shown)
+    learn(services)
+    assert [turn.state for turn in services.rulebook.entry(sid_rule().id).history] == ["live"]
+
+
+def test_the_log_of_rules_is_read_once_for_each_time_that_the_store_came_back(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, report = list[int](), Report()
+    monkeypatch.setattr("clusterd.upkeep.restore_rules", lambda given: (read.append(1), restore_rules(given))[1])
+    upkeep = Upkeep(services, report)
+    for set_backs in (0, 0, 1, 1):
+        report.set_backs = set_backs
+        upkeep.round(services)
+    assert len(read) == 2
 
 
 @pytest.mark.kafka

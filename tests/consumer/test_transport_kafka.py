@@ -21,7 +21,9 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     CorruptRecordError,
     KafkaConnectionError,
+    KafkaError,
     MetadataEmptyBrokerList,
+    NotEnoughReplicasError,
     TopicAuthorizationFailedError,
     UnsupportedCodecError,
 )
@@ -161,6 +163,21 @@ def test_a_silent_broker_is_told_and_not_asked_without_a_pause(
     member.close()
 
 
+def test_what_a_dead_member_may_have_had_in_hand_comes_again_and_no_more_of_it(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a page that comes again the alerts are told again."""
+    monkeypatch.setattr(kafka, "IN_HAND", 3)
+    member, again = transport(kafka_bootstrap, prefix.rstrip(":"), session_timeout=PATIENT), list[bool]()
+    for n in range(6):
+        member.publish(topics.SKETCHES, b"k", b"%d" % n)
+    member.flush(10)
+    while len(again) < 6:
+        again += (record.again for record in member.poll(2, 0.2))
+    assert again == [True] * 3 + [False] * 3
+    member.close()
+
+
 def test_what_is_on_its_way_is_bounded(kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client keeps in memory whatever it is given, as long as a broker is silent."""
     monkeypatch.setattr(kafka_publishing, "IN_FLIGHT", 5)
@@ -275,10 +292,19 @@ def test_an_error_that_quotes_a_broker_s_whole_answer_is_one_short_line() -> Non
         assert len(str(told.value)) < 400
 
 
-def test_what_kafka_refuses_at_once_is_told_and_not_sent_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("refusal", "said", "again"),
+    [
+        (TopicAuthorizationFailedError("alerts"), "our user needs Write on the topic alerts", 1),
+        (NotEnoughReplicasError(), "does not answer", 2),  # it may have been for a moment
+    ],
+)
+def test_what_kafka_refuses_at_once_is_told_and_not_sent_without_a_pause(
+    monkeypatch: pytest.MonkeyPatch, refusal: KafkaError, said: str, again: int
+) -> None:
     class Refused:
         is_done = True
-        exception = TopicAuthorizationFailedError("alerts")
+        exception = refusal
 
         def succeeded(self) -> bool:
             return False
@@ -297,9 +323,9 @@ def test_what_kafka_refuses_at_once_is_told_and_not_sent_without_a_pause(monkeyp
     monkeypatch.setattr(member._publishing, "_producing", lambda: producer)
     member.publish(topics.ALERTS, b"k", b"v")
     for attempt in (1, 2):
-        with pytest.raises(Unreachable, match="our user needs Write on the topic alerts"):
+        with pytest.raises(Unreachable, match=said):
             member.flush(2)
-        assert producer.sent == 1 + attempt  # and waits for the next flush
+        assert producer.sent == 1 + again * attempt  # and waits for the next flush
 
 
 def test_without_java_the_kafka_tests_skip_and_in_ci_they_fail(monkeypatch: pytest.MonkeyPatch) -> None:

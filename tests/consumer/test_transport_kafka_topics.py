@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 from clusterd_consumer.transport import kafka_connection
 from clusterd_consumer.transport.kafka import KafkaTransport
+from clusterd_consumer.transport.kafka_records import records
 from clusterd_consumer.transport.kafka_topics import DAY, TOPICS, ensure, main
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
@@ -220,6 +221,33 @@ def test_topics_that_are_deleted_under_their_reader_are_made_anew(
     member.close()
 
 
+def test_a_topic_that_is_deleted_under_who_writes_to_it_is_made_anew(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that nobody here reads: alerts, say."""
+    monkeypatch.setattr("clusterd_consumer.transport.kafka_publishing.ANSWER_TIMEOUT", 1.0)
+    monkeypatch.setattr("clusterd_consumer.transport.kafka_publishing.DELIVERY_TIMEOUT", 1000)
+    name = prefix.rstrip(":")
+    member = transport(kafka_bootstrap, name)
+    member.publish(topics.ALERTS, b"k", b"old")
+    member.flush(10)
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_topics([f"{name}-{topics.ALERTS}"])
+    wait_until(lambda: f"{name}-{topics.ALERTS}" not in admin.list_topics())
+    admin.close()
+
+    def published() -> bool:
+        with suppress(Unreachable):
+            member.publish(topics.ALERTS, b"k", b"new")
+            member.flush(10)
+            return True
+        return False
+
+    wait_until(published)
+    assert {value for _, value in records(kafka_bootstrap, f"{name}-{topics.ALERTS}")} == {b"new"}
+    member.close()
+
+
 def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(
     kafka_bootstrap: str, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -236,10 +264,16 @@ def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(
     admin.close()
     held[partition] = "2"
     second = transport(kafka_bootstrap, name, held)
+    assert second.backlog() == 4
     assert [record.value for record in drain(second, 4)] == [b"6", b"7", b"8", b"9"]
     assert second.missed == 4
     second.seek(held)
     assert len(drain(second, 4)) == 4
     assert second.missed == 4  # the same ones
+    second.seek({})
+    assert len(drain(second, 4)) == 4
+    held[partition] = "99"  # of a log that came back without its end
+    assert second.backlog() == 0
+    assert "Kafka lost its end" not in caplog.text  # it was read again
     assert f"4 messages of {partition} from 2 on were deleted by Kafka before they were read" in caplog.text
     second.close()

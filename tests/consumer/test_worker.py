@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 import redis
-from clusterd_consumer.dead_letters import DeadLetters, counted
+from clusterd_consumer.dead_letters import LONGEST, DeadLetters, counted
 from clusterd_consumer.insisting import Insisting, StopFlag
 from clusterd_consumer.transport.kafka import KafkaTransport
+from clusterd_consumer.transport.kafka_records import records
 from clusterd_consumer.worker import Batch, Worker
+from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import Failure, File, Redirect, SkipReport, encode
 
@@ -55,6 +57,25 @@ def test_what_cannot_be_decoded_becomes_a_dead_letter_with_its_bytes(bench: Benc
     assert said["offset"]
     assert datetime.fromisoformat(said["at"]).tzinfo
     assert worker.dead_letters == counted(bench.client, bench.prefix) == 1
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(("key", "value"), [(1, 2_000_000), (1_200_000, 850_000)])
+def test_a_dead_letter_of_the_longest_message_is_taken(
+    kafka_bench: Bench, kafka_bootstrap: str, prefix: str, key: int, value: int
+) -> None:
+    """In base64 it is a third longer than what the topic took, and would be dropped."""
+    log = kafka_bench.transport()
+    log.publish(topics.SKETCHES, b"k" * key, b"\xff" * value)
+    log.flush(10)
+    worker = kafka_bench.worker()
+    work_until(worker, lambda: worker.dead_letters == 1)
+    ((kept, letter),) = records(kafka_bootstrap, f"{prefix.rstrip(':')}-{topics.DEAD_LETTERS}")
+    said = json.loads(letter)
+    assert said["size"] == value
+    assert (kept, b64decode(said["key_b64"])) == (b"k" * len(kept), kept)
+    assert b64decode(said["value_b64"]) == b"\xff" * min(value, LONGEST)
+    worker.leave()
 
 
 def test_a_page_that_cannot_be_applied_is_buried_alone(bench: Bench) -> None:
@@ -182,6 +203,22 @@ def test_stopping_while_pages_are_applied_one_by_one_buries_none(bench: Bench) -
     assert len(bench.dead_letters()) == 1
 
 
+def test_a_command_that_gives_up_while_pages_are_applied_one_by_one_buries_none(bench: Bench) -> None:
+    bench.ledger.refuses = "http://h/bad"
+    bench.publish(encode(page(1)), encode(page(2)), encode(page(99, "http://h/bad")))
+
+    def go_away() -> None:
+        """Once the batch as a whole was refused."""
+        if bench.ledger.asked > 1:
+            bench.ledger.fail_next = 1_000_000
+
+    bench.ledger.before_apply = go_away
+    worker = bench.worker(insist=Insisting(patience=0.1))
+    with pytest.raises(Unreachable):
+        work_until(worker, lambda: False)
+    assert bench.dead_letters() == []
+
+
 def test_the_batch_in_hand_is_finished_when_asked_to_stop(bench: Bench) -> None:
     bench.publish(*(encode(page(n)) for n in range(8)))
     asked = StopFlag()
@@ -249,6 +286,16 @@ def test_all_that_a_dead_worker_had_in_hand_is_handed_on_as_such_in_however_many
     kafka_bench.opened[-1].close()
     work_until(kafka_bench.worker(batch=3), lambda: len({url for url, _ in kafka_bench.handed}) == 30)
     assert applied <= {url for url, again in kafka_bench.handed if again}
+
+
+@pytest.mark.kafka
+def test_a_store_knows_from_the_first_page_on_that_its_log_is_outside_it(kafka_bench: Bench) -> None:
+    """By that it tells, when it comes back without its latest state, whether the log brings anything again."""
+    kafka_bench.publish(encode(page(1)))
+    worker = kafka_bench.worker()
+    work_until(worker, lambda: len(kafka_bench.handed) == 1)
+    assert list(kafka_bench.ledger.held.values()) == ["0"]
+    worker.leave()
 
 
 @pytest.mark.kafka

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from clusterd_consumer.dead_letters import DeadLetters
-from clusterd_consumer.transport.contract import Record
+from clusterd_consumer.transport.contract import Position, Record
 from clusterd_consumer.worker import Worker
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import encode
@@ -58,7 +58,27 @@ def test_a_store_that_comes_back_from_the_past_is_caught_up_by_replay(
 
 
 @pytest.mark.kafka
-def test_a_store_that_is_set_back_while_it_is_away_is_not_told_a_later_position(kafka_bench: Bench) -> None:
+def test_who_dies_while_it_catches_a_store_up_leaves_the_rest_to_the_next(kafka_bench: Bench) -> None:
+    """The store is told how far it was caught up, not how far the worker had been before."""
+    kafka_bench.publish(*(encode(page(n)) for n in range(40)))
+    worker, ledger = kafka_bench.worker(batch=4), kafka_bench.ledger
+    transport = kafka_bench.opened[-1]
+    work_until(worker, lambda: len(ledger.pages) >= 20)
+    past = ledger.snapshot()
+    work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
+    ledger.restore(past)
+    work_until(worker, lambda: kafka_bench.set_backs == 1)
+    while not worker.step():
+        pass
+    transport.close()
+    work_until(kafka_bench.worker(), lambda: len(ledger.pages) == 40)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("away", [2, 0], ids=["while it is away", "between the look and the write"])
+def test_a_store_that_is_set_back_in_the_midst_of_it_is_not_told_a_later_position(
+    kafka_bench: Bench, away: int
+) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(40)))
     ledger = kafka_bench.ledger
     worker = kafka_bench.worker()
@@ -68,11 +88,12 @@ def test_a_store_that_is_set_back_while_it_is_away_is_not_told_a_later_position(
 
     def crash_once() -> None:
         ledger.before_apply = lambda: None
-        ledger.fail_next = 2
+        ledger.fail_next = away
         ledger.restore(past)
 
     ledger.before_apply = crash_once
     work_until(worker, lambda: len(ledger.pages) == 40)
+    assert kafka_bench.set_backs == 1
     worker.leave()
 
 
@@ -127,8 +148,9 @@ def test_a_worker_without_a_partition_says_that_the_store_went_back(kafka_bench:
 
 
 @pytest.mark.kafka
+@pytest.mark.parametrize("gone_back", [False, True], ids=["", "of a store that went back before"])
 def test_a_worker_whose_partitions_others_took_says_so_and_goes_on_where_they_are(
-    kafka_bench: Bench, caplog: pytest.LogCaptureFixture
+    kafka_bench: Bench, caplog: pytest.LogCaptureFixture, gone_back: bool
 ) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(10)))
     worker, ledger = kafka_bench.worker(), kafka_bench.ledger
@@ -136,13 +158,45 @@ def test_a_worker_whose_partitions_others_took_says_so_and_goes_on_where_they_ar
     work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
     told = dict(ledger.held)
     ledger.held.update({partition: str(int(offset) + 3) for partition, offset in told.items()})
+    ledger.gone_back = gone_back
     worker.step()
-    assert "others have worked on these partitions meanwhile" in caplog.text
-    assert not kafka_bench.set_backs
+    assert ("others have worked on these partitions meanwhile" in caplog.text) is not gone_back
+    assert kafka_bench.set_backs == gone_back
     kafka_bench.publish(*(encode(page(n)) for n in range(10, 30)))
     work_until(worker, lambda: len(ledger.pages) >= 30 - 3 * len(told))
     assert all(int(ledger.held[partition]) >= int(offset) + 3 for partition, offset in told.items())
     worker.leave()
+
+
+@pytest.mark.kafka
+def test_a_worker_that_gave_a_partition_to_another_speaks_of_its_own_alone(
+    kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would find that the other one goes on there, say so, and read its own anew."""
+    kafka_bench.publish(*(encode(page(n)) for n in range(20)))
+    first = kafka_bench.worker()
+    members, sought = [kafka_bench.opened[-1]], list[Position]()
+    work_until(first, lambda: kafka_bench.transport().backlog() == 0)
+    seek = members[0].seek
+    monkeypatch.setattr(members[0], "seek", lambda position: (sought.append(position), seek(position))[1])
+    second = kafka_bench.worker()
+    members.append(kafka_bench.opened[-1])
+
+    def shared() -> bool:
+        second.step()
+        return [len(member.assigned()) for member in members] == [1, 1]
+
+    work_until(first, shared)
+    kafka_bench.publish(*(encode(page(n)) for n in range(20, 40)))
+    (theirs,) = members[1].assigned()
+    told = kafka_bench.ledger.held[theirs]
+    work_until(second, lambda: kafka_bench.ledger.held[theirs] != told)
+    work_until(first, lambda: len(kafka_bench.handed) + second.step() >= 40)
+    work_until(first, lambda: kafka_bench.transport().backlog() + second.step() == 0)
+    assert sought == []
+    assert len(kafka_bench.handed) == 40
+    first.leave()
+    second.leave()
 
 
 @pytest.mark.kafka

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import redis
 from clusterd_consumer.dead_letters import DeadLetters
-from clusterd_consumer.insisting import StopFlag
+from clusterd_consumer.insisting import Insist, StopFlag
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.transport.contract import Position, SetBack, Transport
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
@@ -105,6 +105,7 @@ class Bench:
         hand_on: Callable[[Batch, Sequence[bool]], None] | None = None,
         batch: int = 10,
         stopping: StopFlag | None = None,
+        insist: Insist | None = None,
     ) -> Worker[bool]:
         transport = self.transport()
         dead = DeadLetters(transport, self.client, self.prefix)
@@ -114,6 +115,7 @@ class Bench:
             poll_timeout=0.1,
             on_set_back=self.note_set_back,
             stopping=stopping,
+            insist=insist,
         )
 
     def note_set_back(self) -> None:

@@ -22,19 +22,38 @@ from clusterd_crawler.publish.spool import Spool
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 spool = Spool(Path(sys.argv[1]), 10**8)
 kept, dropped = spool.append([(b"k%02d" % n, b"v" * 100) for n in range(60)])
+on_disk = sum(path.stat().st_size for path in Path(sys.argv[1]).glob("*.spool"))
 left = []
 while (reading := spool.read(9)).entries:
     left += reading.entries
     spool.sent(reading)
 again = spool.append([(b"k", b"v")])
-print(kept, dropped, len(left), left == [(b"k%02d" % n, b"v" * 100) for n in range(kept)], again)
+print(kept, dropped, on_disk, left == [(b"k%02d" % n, b"v" * 100) for n in range(kept)], again)
 """
 
 
 def test_a_full_disk_keeps_whole_records_and_recovers(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True)
     # 5,000 bytes hold 43 records of 12 + 3 + 100 bytes
-    assert done.stdout.split(maxsplit=4) == ["43", "17", "43", "True", "(1, 0)\n"]
+    assert done.stdout.split(maxsplit=4) == ["43", "17", f"{43 * 115}", "True", "(1, 0)\n"]
+
+
+EVER_FULL = """
+import resource, sys
+from pathlib import Path
+from clusterd_crawler.publish.spool import Spool
+resource.setrlimit(resource.RLIMIT_FSIZE, (50, 50))
+spool = Spool(Path(sys.argv[1]), 10**8)
+print(*(spool.append([(b"k", b"v" * 100)]) for _ in range(3)))
+spool.close()
+"""
+
+
+def test_on_a_disk_that_takes_nothing_nothing_is_left(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", EVER_FULL, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "(0, 1) (0, 1) (0, 1)\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 FULL_FOR_LONG = """

@@ -67,6 +67,9 @@ def test_rules_of_before_and_of_now_reach_hosts_that_were_met(redis_url: str, pr
         publish(client, prefix, RuleSet("unmet.test", 2, ()))
         wait_until(lambda: len(heard.rules) == 2)
         assert heard.rules[1].unskip == ("http://new.test/a",)
+        tell(client, prefix, topics.RULES, b"new.test", b"")  # of a key that somebody deleted
+        wait_until(lambda: len(heard.rules) == 3)
+        assert heard.rules[2] == RuleSet("new.test", 0, ())
     client.close()
 
 
@@ -181,16 +184,16 @@ def test_blocks_of_pages_say_what_these_were_fetched_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "taken"),
+    ("wanted", "since", "taken"),
     [
-        (Wanted("ours"), []),
-        (Wanted("ours", own=True), [("ours", 1), ("ours", 9000)]),
-        (Wanted("ours", within=2.0), [("ours", 9000), ("another", 9000)]),
-        (Wanted("ours", within=2.0, own=True), [("ours", 9000), ("another", 9000)]),
+        (Wanted("ours"), None, []),
+        (Wanted("ours", own=True), 0, [("ours", 1), ("ours", 9000)]),
+        (Wanted("ours", within=2.0), 8000, [("ours", 9000), ("another", 9000)]),
+        (Wanted("ours", within=2.0, own=True), 8000, [("ours", 9000), ("another", 9000)]),
     ],
 )
 def test_of_the_pages_of_others_those_count_that_a_crawl_may_rest_on(
-    wanted: Wanted, taken: list[tuple[str, int]]
+    wanted: Wanted, since: int | None, taken: list[tuple[str, int]]
 ) -> None:
     others, found = OthersPages(wanted), []
     for crawl, at in [("ours", 1), ("ours", 9000), ("another", 1), ("another", 9000)]:
@@ -200,6 +203,7 @@ def test_of_the_pages_of_others_those_count_that_a_crawl_may_rest_on(
         assert all(other == (crawl == "another") for _, other in pages)
     assert found == taken
     assert wanted.any == bool(taken)
+    assert wanted.since(now=10_000) == since
 
 
 def test_pages_of_hosts_that_are_not_met_are_held_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +216,8 @@ def test_pages_of_hosts_that_are_not_met_are_held_as_far_as_there_is_room(monkey
             assert others.met("unknown") == []
     assert [len(others.met(host)) for host in "abcb"] == [0, 2, 2, 0]
     for host in "defg":
-        others.arrived(fetches.key(host, "ours"), block, met=False, now=10_000)
+        for crawl in ("ours", "another"):  # of which this one takes nothing
+            others.arrived(fetches.key(host, crawl), block, met=False, now=10_000)
     assert [others.met(host) for host in "defg"] == [[("ours", block)]] * 4
 
 
@@ -260,8 +265,11 @@ def test_hosts_met_are_caught_up_in_few_calls(prefix: str, tmp_path: Path) -> No
     assert calls == 3
 
 
-def test_rules_that_could_not_be_asked_for_are_asked_for_again(prefix: str, tmp_path: Path) -> None:
+def test_rules_that_could_not_be_asked_for_are_asked_for_again(
+    prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The connection that follows what is new may be sound all the while: nothing else would ask for them."""
+    monkeypatch.setattr("clusterd_crawler.subscribe.subscriber.AGAIN_SECONDS", 0.0)
     heard, server = Heard(), Server(tmp_path)
     with server.running(), connect(server.url) as client:
         publish(client, prefix, RuleSet("a.test", 1, ()))
@@ -272,7 +280,10 @@ def test_rules_that_could_not_be_asked_for_are_asked_for_again(prefix: str, tmp_
             assert not heard.rules
             client.execute_command("ACL", "SETUSER", "default", "+hmget")
             wait_until(lambda: heard.rules)
-    assert heard.rules == [RuleSet("a.test", 1, ())]
+            for number in (1, 2, 3):
+                tell(client, prefix, topics.VERDICTS, b"k", encode_verdict(Verdict("http://a.test/", number, "c1")))
+                wait_until(lambda many=number: len(heard.verdicts) == many)
+    assert heard.rules == [RuleSet("a.test", 1, ())]  # and no more when they were had
 
 
 def test_a_cluster_serves_as_the_feed(redis_cluster_url: str, prefix: str) -> None:

@@ -221,7 +221,6 @@ class KafkaTransport:
 
     def _follow(self, partition: Any, first: int, following: int) -> None:
         """Know where a partition stands; say where Kafka deleted what was not read, or lost what was."""
-        self._committed.setdefault(partition, first)
         expected = self._expected.get(partition, first)
         self._expected[partition] = following
         if first > expected:

@@ -147,8 +147,9 @@ class Publisher:
         left = tuple(self._queue)
         self._queue.clear()
         if self._keeper.is_alive():
-            logger.error("The disk does not answer; %d messages are lost", len(left))
-            self._count(dropped=len(left))
+            lost = len(left) + self._moving
+            logger.error("The disk does not answer; %d messages are lost", lost)
+            self._count(dropped=lost)
             return
         if left:
             self._keep(left)

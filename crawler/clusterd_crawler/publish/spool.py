@@ -196,7 +196,7 @@ class Spool:
             segment.size += len(record)
             segment.records += 1
             whole += 1
-        if segment.size >= self._segment_bytes or not segment.size:
+        if segment.size >= self._segment_bytes:
             self._finish_segment(sync=False)
         return whole
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.families.exhausted import MANY, RUN
+from clusterd.learning.families.exhausted import FEW_RUN, MANY, RUN
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import Rule
@@ -48,6 +48,13 @@ def test_a_value_never_seen_is_of_the_family_where_all_of_many_brought_nothing_n
     members = {f"{HOST}/login.php?list={n % lists}&video={n}": chance.choice((100, 101, 102)) for n in range(RUN + 20)}
     (rule,) = families(CONTENT | members)
     assert said in [str(condition) for condition in rule.context]
+
+
+@pytest.mark.parametrize(("filled", "said"), [(0, 1), (2, 1), (1, 0)])
+def test_a_content_that_one_member_alone_shows_says_that_there_is_more(filled: int, said: int) -> None:
+    # Given lists that are empty in two ways for a while, and before them some that are filled, and alike.
+    lists = {f"{HOST}/list.php?tab=reviews&item={n}": 1 if n < filled else 100 + n % 2 for n in range(FEW_RUN + filled)}
+    assert len(families(CONTENT | lists)) == said
 
 
 def test_a_member_that_brings_something_new_ends_it() -> None:

@@ -6,7 +6,9 @@ import random
 from collections.abc import Iterator
 from itertools import count
 
-from tests.clusterd.learning.one_host import key, learned
+import pytest
+
+from tests.clusterd.learning.one_host import key, learned, same
 
 SORTS = ("", ";sortby=date", ";sortby=log")
 
@@ -35,6 +37,17 @@ def test_what_differs_at_each_fetch_is_no_word_against_the_part_that_never_does(
 def test_a_part_that_differs_as_often_as_the_rest_is_not_picked_out() -> None:
     rules = learned(repository(noisy_diffs=0.1))
     assert key(rules, "src/main.c.diff?r1=1.99;sortby=log") != key(rules, "src/main.c.diff?r1=1.99")
+
+
+@pytest.mark.parametrize(("clean", "goes"), [(125, False), (150, True)])
+def test_a_value_goes_once_all_that_differs_is_hardly_of_the_other_by_luck(clean: int, goes: bool) -> None:
+    # Given three of 60 pages that look otherwise in one view, and none in the other.
+    pages = [(f"page-{at}", at) for at in range(200)]
+    pages += [(f"page-{at}?view=full", at) for at in range(clean)]
+    pages += [(f"page-{at}?view=short", at if at > 2 else 5_000 + at) for at in range(60)]
+    rules = learned(pages)
+    assert same(rules, "page-700?view=full", "page-700") is goes
+    assert not same(rules, "page-700?view=short", "page-700")
 
 
 def folders(differing: float, seed: int, clean: int = 0) -> Iterator[tuple[str, int]]:

@@ -2,11 +2,12 @@
 
 ``viewtopic.php?t=N&view=next`` is always some topic, ``Special:UserLogin&returnto=…`` always one of six log-in pages.
 No key says which, but once `RUN` fetched members in a row brought no new content of the host, the next will hardly
-either (95 %: less than 3 / `RUN`); where all members together show only `FEW` contents, `FEW_RUN` are enough, since
-there is little more to come. The rule names the family only for values of its few-valued parameters that the run
-holds `EACH` times, unless they are so many that the next may be expected to bring nothing new either; a larger share
-of it is explored than of other rules (`clusterd_crawler.skipping`), and the first member that does bring something new
-ends the run, and the rule with it.
+either (95 %: less than 3 / `RUN`); where all members together show only `FEW` contents, each of them several times,
+`FEW_RUN` are enough, since there is little more to come (what one member alone shows says that there is: Good, *The
+Population Frequencies of Species*, 1953). The rule names the family only for values of its few-valued parameters that
+the run holds `EACH` times, unless they are so many that the next may be expected to bring nothing new either; a larger
+share of it is explored than of other rules (`clusterd_crawler.skipping`), and the first member that does bring
+something new ends the run, and the rule with it.
 
 A member of a key that an earlier page has brings nothing new by the other rules, and counts for nothing: those that a
 rule had kept out come in a row when it is withdrawn, and say nothing of what has not been linked yet.
@@ -26,7 +27,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, by_number, distinct, firsts, paired
+from clusterd.learning.evidence.arrays import Flags, Hashes, Rows, by_number, firsts, paired
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, has_names
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import brings_new_values, by_values, new_valued, said_of
@@ -103,7 +104,8 @@ def _beyond_luck(members: Rows, part: Rows, run: Rows, novel: Flags, parts: int)
 
 
 def _of_members(snapshot: Snapshot, members: Rows, novel: Flags, crawl: str) -> Proposal | None:
-    needed = FEW_RUN if len(distinct(snapshot.content[members])) <= FEW else RUN
+    pages = np.unique(snapshot.content[members], return_counts=True)[1]
+    needed = FEW_RUN if len(pages) <= FEW and pages.min() > 1 else RUN
     run = members[_begin(np.flatnonzero(novel[members]), len(members), needed, int(novel.sum())) :]
     if len(run) < needed:
         return None

@@ -127,7 +127,9 @@ def _at_one_value(snapshot: Snapshot, edit: CandidateEdit, whole: Outcome, prior
 def _beyond_luck(snapshot: Snapshot, found: Proposal, whole: Outcome, values: Rows) -> bool:
     """Whether a record is too long to be luck for the best of all blocks, combinations of values, that could be chosen.
 
-    (A page that differs begins it anew, as in `_offers`.)
+    That is, whether all that differs would hardly lie in other blocks by chance (Fisher's exact test). Under a share
+    that it is part of no record would be too long for three that differ. (A page that differs begins it anew, as in
+    `_offers`.)
     """
     edited = np.flatnonzero(values)
     blocks = values[edited]
@@ -137,7 +139,11 @@ def _beyond_luck(snapshot: Snapshot, found: Proposal, whole: Outcome, values: Ro
             blocks = np.unique(paired(blocks, known.values[edited]), return_inverse=True)[1]
     chosen = len(distinct(blocks[found.rows[edited]]))
     luck = log(LUCK) - chosen * log(len(distinct(blocks)))
-    return found.outcome.agreed * log(min(whole.share, 0.999)) < luck * (1 + found.outcome.differed)
+    others = (values[whole.rows] > 0) & ~found.rows[whole.rows]
+    good = others & whole.good
+    differed = int(np.count_nonzero(others & ~whole.good))
+    tried = differed + len(distinct(paired(values[whole.rows[good]], whole.content[good])))
+    return differed * log(max(1, tried) / (tried + found.outcome.agreed)) < luck * (1 + found.outcome.differed)
 
 
 def refine_shown(snapshot: Snapshot, edit: CandidateEdit) -> Iterator[tuple[Proposal, int]]:

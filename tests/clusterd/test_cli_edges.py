@@ -122,6 +122,12 @@ def test_a_time_before_all_times_is_the_beginning(since: str) -> None:
     assert moment(since) == 0
 
 
+@pytest.mark.parametrize(("span", "seconds"), [("90s", 90), ("2m", 120), ("3h", 10_800), ("1d", 86_400)])
+def test_a_span_is_told_back_from_now(span: str, seconds: int) -> None:
+    before = now_ms()
+    assert before <= moment(span) + 1000 * seconds <= now_ms()
+
+
 def test_a_span_of_thousands_of_digits_is_wrong_input() -> None:
     with pytest.raises(WrongInput, match="takes an ISO 8601 time"):
         moment("9" * 5000 + "d")

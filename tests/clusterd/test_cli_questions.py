@@ -51,14 +51,17 @@ class TestQuestions:
         assert hits[0].keys() == FIELDS["similar"]
         assert [hit["resemblance"] for hit in hits[:2]] == [1.0, 1.0]
         assert {hit["url"][-1] for hit in hits} == {"a", "1", "b", "d"}
+        assert (hits[3]["query_in_match"], hits[3]["match_in_query"]) == pytest.approx((91 / 191, 91 / 291), abs=0.02)
         _, of_page, _ = filled("similar", "http://h.example/a", "--limit", "1")
         assert [hit["url"] for hit in of_page] == ["http://h.example/a?sid=1"]
         assert filled("similar", "asked.txt", "--all")[1] == hits
         (tmp_path / "part.txt").write_text(words(1, 100))
         _, held, _ = filled("holders", "part.txt")
         assert held[0].keys() == FIELDS["holders"]
-        assert len(held) == 4
-        assert {one["host"] for one in held} == {"h.example"}
+        assert [(one["host"], one["query_in_match"]) for one in held] == [("h.example", 1.0)] * 4
+        assert held[0]["resemblance"] < 0.5
+        assert len(filled("holders", "asked.txt", "--least", "0.4")[1]) == 4
+        assert len(filled("holders", "asked.txt", "--least", "0.6")[1]) == 3
 
     def test_similar_as_a_whole(self, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CLUSTERD_WHOLE", "true")
@@ -85,7 +88,8 @@ class TestQuestions:
         _, (exact,), _ = filled(
             "compare", "text:a rose is a rose is a rose", "text:a rose is a flower which is a rose", "--w", "2"
         )
-        assert (exact["resemblance"], exact["exact_resemblance"], exact["error"]) == (0.5, 0.5, 0.0)
+        figures = {"resemblance": 0.5, "a_in_b": 1.0, "b_in_a": 0.5}
+        assert exact == figures | {f"exact_{name}": figure for name, figure in figures.items()} | {"error": 0.0}
         _, (stored,), _ = filled("compare", "http://h.example/a", "http://h.example/a?sid=1")
         assert stored == {"resemblance": 1.0, "a_in_b": 1.0, "b_in_a": 1.0}
 
@@ -96,18 +100,19 @@ class TestQuestions:
             {"representative": urls[0], "members": urls[:1]},
             {"representative": urls[1], "members": urls[1:]},
         ]
+        assert len(filled("group", *urls, "--policy", "identical")[1]) == 3
 
     def test_policies(self, filled: Typed) -> None:
         assert [one["policy"] for one in filled("policy", "list")[1]] == ["identical", "near", "related", "contained"]
         _, (added,), _ = filled("policy", "add", "loose", "--resemblance", "0.2")
-        assert added.keys() == FIELDS["policy"]
-        assert added["clusters"] == 1
+        assert added == {"policy": "loose", "resemblance": 0.2, "containment": None, "clusters": 1}
         assert filled("clusters", "--policy", "loose")[1][0]["size"] == 4
         status, _, err = filled("policy", "add", "loose", "--resemblance", "0.3")
         assert status == 2
         assert "already" in err
         assert filled("policy", "remove", "loose")[1] == [added]
-        assert [one["policy"] for one in filled("policy", "list")[1]] == ["identical", "near", "related", "contained"]
+        assert filled("policy", "remove", "related")[0] == 0
+        assert [one["policy"] for one in filled("policy", "list")[1]] == ["identical", "near", "contained"]
         for name, says in (("loose", "there is no policy loose"), ("near", "near stays, since the verdicts")):
             status, _, err = filled("policy", "remove", name)
             assert status == 2
@@ -144,8 +149,11 @@ class TestQuestions:
 class TestSweeps:
     @pytest.fixture
     def dated(self, typed: Typed, tmp_path: Path) -> Iterator[Typed]:
-        old = [page("old/tool", words(1)), page("stays", words(2)), page("vanishes", words(3))]
-        new = [page("new/tool", words(1, 150)), page("stays", words(2) + " news"), page("appears", words(4))]
+        stays = [(f"stays/{n}", words(10 + n)) for n in range(3)]
+        old = [page("old/tool", words(1)), *(page(path, text) for path, text in stays)]
+        old += [page(path, words(path)) for path in ("vanishes", "ends")]
+        new = [page("new/tool", words(1, 150)), *(page(path, text + " news") for path, text in stays)]
+        new += [page(path, words(path)) for path in ("appears", "begins", "comes", "rises")]
         typed("ingest", str(write(tmp_path / "old.jsonl", *old)), "--sweep", "2.0")
         typed("ingest", str(write(tmp_path / "new.jsonl", *new)), "--sweep", "2.4")
         return typed
@@ -160,10 +168,29 @@ class TestSweeps:
         assert {one["url"]: one["match"] for one in lost} == {
             "http://h.example/old/tool": "http://h.example/new/tool",
             "http://h.example/vanishes": None,
+            "http://h.example/ends": None,
         }
-        status, _, err = dated("find-lost", "http://h.example/stays")
+        status, _, err = dated("find-lost", "http://h.example/stays/0")
         assert status == 1
         assert "still has this page" in err
+
+    def test_find_lost_from_one_sweep_to_another(self, typed: Typed, tmp_path: Path) -> None:
+        pages = {name: page(name, words(name)) for name in ("p", "q", "stays")}
+        alike = [page("new/a", words("p")), page("new/b", f"{words('p', 100)} {words('b')}")]
+        swept = [[*pages.values()], [pages["p"], pages["stays"]], [pages["stays"], *alike]]
+        for sweep, rows in enumerate(swept, 1):
+            typed("ingest", str(write(tmp_path / "sweep.jsonl", *rows)), "--sweep", str(sweep))
+
+        def lost(*between: str) -> list[tuple[str, str, str]]:
+            _, found, _ = typed("find-lost", "--all", *between)
+            return sorted((one["url"][-1], one["from"], one["to"]) for one in found)
+
+        assert lost() == [("p", "2", "3"), ("q", "1", "3")]
+        assert lost("--from", "2") == [("p", "2", "3")]
+        assert lost("--to", "2") == [("q", "1", "2")]
+        _, (moved,), _ = typed("find-lost", "http://h.example/p")
+        assert moved["match"] == "http://h.example/new/a"
+        assert 0 < moved["margin"] < moved["resemblance"] == 1
 
     def test_find_lost_says_what_it_cannot_know(
         self, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -188,13 +215,15 @@ class TestSweeps:
         _, (period,), _ = dated("changes", "--plot", "changes.svg")
         assert FIELDS["changes"] <= period.keys()
         counted = [period[name] for name in ("unchanged", "revised", "moved", "vanished", "appeared")]
-        assert counted == [0, 1, 1, 1, 1]
+        assert counted == [0, 3, 1, 2, 4]
+        assert (period["moved_within"], period["moved_across"]) == (1, 0)
         assert (tmp_path / "changes.svg").read_text().startswith("<?xml")
 
     def test_a_host_of_one_sweep_beside_others_of_two(self, dated: Typed, tmp_path: Path) -> None:
         """No host had been seen in two, it was said."""
         once = page("once", words(1), sweep="2025") | {"url": "http://once.example/"}
         dated("ingest", str(write(tmp_path / "once.jsonl", once)))
+        assert dated("find-lost", "--all", "--host", "once.example")[:2] == (0, [])
         status, periods, err = dated("changes", "--host", "once.example", json_lines=False)
         assert (status, periods) == (0, [])
         assert err.startswith("nothing to compare: once.example has not been seen in two sweeps (CLUSTERD_")
@@ -220,9 +249,11 @@ class TestCollections:
         assert near.keys() == FIELDS["pairs"]
         assert (near["a"], near["b"]) == ("a", "b")
         _, contained, _ = typed("pairs", str(file), "--threshold", "0.9", "--containment")
-        assert {(one["a"], one["b"]) for one in contained} == {
-            ("a", "b"), ("a", "http://h.example/c"), ("b", "http://h.example/c"),
-        }  # fmt: skip
+        assert {(one["a"], one["b"], one["a_in_b"] < 0.9, one["b_in_a"] < 0.9) for one in contained} == {
+            ("a", "b", False, False),
+            ("a", "http://h.example/c", True, False),
+            ("b", "http://h.example/c", True, False),
+        }
 
     def test_pairs_of_long_documents_are_exact(self, typed: Typed, tmp_path: Path) -> None:
         long = words(1, 2000).split()
@@ -246,8 +277,9 @@ class TestCollections:
         assert json.loads(piped.stdout) == pair
 
     def test_batch_agrees_with_the_store(self, filled: Typed, tmp_path: Path) -> None:
-        _, batch, _ = filled("batch", "cluster", str(tmp_path / "pages.jsonl.gz"))
-        assert [one["members"] for one in batch] == [one["members"] for one in filled("clusters")[1]]
+        for asked in ((), ("--policy", "identical"), ("--min-size", "1")):
+            _, batch, _ = filled("batch", "cluster", str(tmp_path / "pages.jsonl.gz"), *asked)
+            assert [one["members"] for one in batch] == [one["members"] for one in filled("clusters", *asked)[1]]
 
 
 def test_alerts_are_followed(redis_url: str, prefix: str, tmp_path: Path) -> None:

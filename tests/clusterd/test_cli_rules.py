@@ -268,12 +268,18 @@ def test_an_export_tells_of_the_looser_one(cli: Cli, book: RuleService, tmp_path
     assert cli.err == ""
 
 
-def test_an_export_to_standard_output_is_the_file(cli: Cli, rules: RuleService) -> None:
+def test_an_export_to_standard_output_is_the_file(cli: Cli, rules: RuleService, tmp_path: Path) -> None:
+    universal = tmp_path / "universal.json"
+    universal.write_text(
+        json.dumps([{"order": 1, "processor": "queryRemoval", "args": ["utm"], "urlPattern": {"include": []}}])
+    )
     assert json.loads(cli.text("rules", "export", "-", "--format", "dud", "--host", HOST))[0]["args"] == ["sid"]
     assert [
         [entry["args"] for entry in line] for line in cli("rules", "export", "--format", "dud", "--host", HOST)
     ] == [[["sid"]]]
     assert LANG.id in cli.err
+    [line] = cli("rules", "export", "--format", "dud", "--host", HOST, "--universal", str(universal))
+    assert sorted(entry["args"] for entry in line) == [["sid"], ["utm"]]
 
 
 def test_a_discarders_file_is_imported_and_what_has_no_counterpart_named(cli: Cli, tmp_path: Path) -> None:

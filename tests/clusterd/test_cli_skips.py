@@ -22,8 +22,8 @@ RULE = Rule("r1", HOST, (Condition(Key("sid"), "any"),), (Edit(Key("sid"), "dele
 
 
 def skip(number: int, rule: str = "r1") -> SkipReport:
-    known = f"http://{HOST}/{number}"
-    return SkipReport(f"{known}?sid=1", rule, known, known, 1_700_000_000_000 + number)
+    key = f"http://{HOST}/{number}"
+    return SkipReport(f"{key}?sid=1", rule, key, f"{key}?sid=0", 1_700_000_000_000 + number)
 
 
 @pytest.fixture
@@ -48,8 +48,9 @@ def typed(own_store: None, capsys: pytest.CaptureFixture[str], book: RuleService
 def test_every_skip_is_listed(typed: Any) -> None:
     status, lines, _ = typed("skips")
     assert status == 0
-    known = f"http://{HOST}/1"
-    first = {"at": "2023-11-14T22:13:20.001Z", "url": f"{known}?sid=1", "rule": "r1", "key": known, "known_url": known}
+    key = f"http://{HOST}/1"
+    first = {"at": "2023-11-14T22:13:20.001Z", "url": f"{key}?sid=1", "rule": "r1", "key": key}
+    first["known_url"] = f"{key}?sid=0"
     assert lines[0] == first
     assert [line["rule"] for line in lines] == ["r1", "r1", "r2"]
 

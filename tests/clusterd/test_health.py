@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 from clusterd.cli.commands import run
 from clusterd.health import STALLED_AFTER
-from clusterd.metrics import serve_metrics
+from clusterd.metrics import ReportCollector, serve_metrics
 from clusterd.services import Services, open_services, publish_sketches
-from clusterd.tallies import Waits
+from clusterd.tallies import Tallies, Waits
 from clusterd.upkeep import Upkeep
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_crawler import topics
@@ -178,6 +178,30 @@ def test_metrics_are_served_on_loopback(group: Daemons) -> None:
         assert {"clusterd_missed_total 0.0", "clusterd_stalled 0.0", "clusterd_waiting 0.0"} <= {
             *metrics().splitlines()
         }
+
+
+@pytest.mark.parametrize("state", ["waiting", "stalled"])
+def test_every_figure_stands_under_its_own_name(state: health.State) -> None:
+    held = {"documents": 11, "versions": 12, "contents": 13, "store_bytes": 14}
+    tallies = Tallies(alerts=Counter(joined=6, split=7), skips=8, rule_sets=9, held=held, clusters={"near": 15})
+    report = health.Report(messages=2, dead_letters=3, missed=4, lag=0, settling=5, tallies=tallies, state=state)
+    samples = [sample for metric in ReportCollector(report).collect() for sample in metric.samples]
+    assert {(one.name, *one.labels.values()): one.value for one in samples if "answer" not in one.name} == {
+        ("clusterd_messages_total",): 2,
+        ("clusterd_dead_letters_total",): 3,
+        ("clusterd_missed_total",): 4,
+        ("clusterd_lag",): 0,
+        ("clusterd_settling",): 5,
+        ("clusterd_waiting",): state == "waiting",
+        ("clusterd_stalled",): state == "stalled",
+        ("clusterd_upkeep_seconds",): 0,
+        ("clusterd_alerts_total", "joined"): 6,
+        ("clusterd_alerts_total", "split"): 7,
+        ("clusterd_skips_total",): 8,
+        ("clusterd_rule_sets_total",): 9,
+        ("clusterd_clusters", "near"): 15,
+        **{(f"clusterd_{name}",): count for name, count in held.items()},
+    }
 
 
 def test_an_answer_before_its_page_was_fetched_by_another_clock_takes_no_time() -> None:

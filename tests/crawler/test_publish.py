@@ -38,9 +38,11 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def publisher(url: str, prefix: str, folder: Path, capacity: int = 100, limit: int = LIMIT) -> Iterator[Publisher]:
+def publisher(
+    url: str, prefix: str, folder: Path, capacity: int = 100, limit: int = LIMIT, log: type[RedisLog] = RedisLog
+) -> Iterator[Publisher]:
     stream = topics.stream(prefix, topics.SKETCHES)
-    made = Publisher(lambda: RedisLog(url, stream), lambda: Spool(folder / "spool", limit), capacity)
+    made = Publisher(lambda: log(url, stream), lambda: Spool(folder / "spool", limit), capacity)
     try:
         yield made
     finally:
@@ -171,8 +173,13 @@ def test_what_the_log_never_took_waits_for_the_next_crawl(server: Server, prefix
 def test_a_log_that_is_back_when_the_crawl_ends_gets_all(
     server: Server, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    class Slow(RedisLog):
+        def send(self, entries: Sequence[Entry]) -> None:
+            super().send(entries)
+            time.sleep(1.0 if entries else 0.0)  # as long as one is waited for that does not answer
+
     monkeypatch.setattr("clusterd_crawler.publish.publisher.RETRY_SECONDS", (60.0, 60.0))
-    with publisher(server.url, prefix, tmp_path, capacity=1000) as out:
+    with publisher(server.url, prefix, tmp_path, capacity=1000, log=Slow) as out:
         wait_until(lambda: "does not answer" in caplog.text)  # and would be asked again in a minute
         server.start()
         for value in values(300):
@@ -256,19 +263,29 @@ def test_a_fault_of_the_client_library_loses_nothing(redis_url: str, prefix: str
     assert out.counts.dropped == 0
 
 
+@pytest.mark.parametrize("meanwhile", [0, 30, 90])
 def test_what_a_full_disk_refuses_waits_in_the_queue(
-    server: Server, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: Server,
+    prefix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    meanwhile: int,
 ) -> None:
+    """What has come ``meanwhile`` is later, and has its room there first."""
+    come = values(meanwhile, start=60)
+
     def full(file: int, packed: bytes) -> int:
+        while come:
+            out.offer(b"key", come.pop(0))
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("clusterd_crawler.publish.spool._write_all", full)
     with publisher(server.url, prefix, tmp_path, capacity=100) as out:
-        for value in values(60):
-            out.offer(b"key", value)
-        wait_until(lambda: "cannot write" in caplog.text and len(out._queue) == 60)
-        assert out.counts.dropped == 0
-        for value in values(90, start=60):
+        out.offer_together((b"key", value) for value in values(60))
+        wait_until(lambda: "cannot write" in caplog.text and not out._moving)
+        assert (len(out._queue), out.counts.dropped) == (min(100, 60 + meanwhile), max(0, meanwhile - 40))
+        for value in values(90 - meanwhile, start=60 + meanwhile):
             out.offer(b"key", value)
         wait_until(lambda: out.counts.dropped == 50)
         server.start()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from clusterd.services import Services
+from clusterd.services import Services, process_pending, publish_sketches
 from clusterd_consumer.redis_scripts import Calls
+from clusterd_crawler.page import sketch_plain
 
 from clusterd import health
 from tests.clusterd.command_line import Typed
@@ -39,9 +40,13 @@ def test_the_only_policy_stays(typed: Typed, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_where_a_daemon_works_it_does_what_is_left(typed: Typed, services: Services, prefix: str) -> None:
+    publish_sketches(services, [sketch_plain("http://h.example/", "a page", fetched_at=1)])
+    process_pending(services)
     with closing(Calls(services.redis)) as calls:
         health.beat(calls, prefix, health.Report())
     status, _, err = typed("policy", "add", "mine", "--resemblance", "0.4")
     assert (status, err) == (0, "the daemon builds its clusters; clusterd status tells when they have settled\n")
+    [told] = typed("status")[1]
+    assert (told["settling"], told["daemons"]) == (1, 1)
     status, _, err = typed("policy", "remove", "mine")
     assert (status, err) == (0, "the daemon frees what they took; clusterd status tells when all has settled\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import resource
 from dataclasses import replace
@@ -18,8 +17,9 @@ from clusterd.learning.contract import Page
 from clusterd.learning.interchange.files import write_rules
 from clusterd.learning.rulebook.redis import RuleBook
 from clusterd.learning.rulebook.service import RuleService
-from clusterd.services import open_services
+from clusterd.services import open_services, publish_sketches
 from clusterd_consumer.redis_connection import connect
+from clusterd_crawler import topics
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.rule_language.json_form import rule_set_from_json
@@ -304,48 +304,9 @@ def test_a_file_with_an_error_is_refused_whole(cli: Cli, tmp_path: Path) -> None
     cli("rules", "import", str(tmp_path / "missing.json"), status=2)
 
 
-def crawl(folder: Path, name: str = "small.tsv.gz") -> str:
-    lines = ["url\tcontent\twords"]
-    for number in range(150):
-        lines.append(f"http://{HOST}/item?id={number}\t{number}\t100")
-        lines += [f"http://{HOST}/item?id={number}&sid={sid}\t{number}\t100" for sid in (number, number + 1)]
-    path = folder / name
-    with gzip.open(path, "wt") as file:
-        file.write("\n".join(lines) + "\n")
-    return str(path)
-
-
-def test_a_recorded_crawl_is_replayed(cli: Cli, tmp_path: Path) -> None:
-    [line] = cli("rules", "replay", crawl(tmp_path), "--order", "random", "--seed", "3")
-    fields = {"pages", "fetched", "skipped", "reduction", "skip_precision", "lost_contents", "rules", "urls_per_second"}
-    assert fields <= set(line)
-    assert line["pages"] == 450 == line["fetched"] + line["skipped"]
-    assert line["skip_precision"] == 1.0
-    assert line["reduction"] > 0.4
-    assert line["lost_contents"] == 0
-    assert cli("rules", "replay", crawl(tmp_path), "--order", "random", "--seed", "3")[0]["skipped"] == line["skipped"]
-    assert cli("rules", "replay", crawl(tmp_path), "--order", "random", "--seed", "4")[0]["skipped"] != line["skipped"]
-
-
-def test_several_crawls_are_replayed_one_after_the_other(cli: Cli, tmp_path: Path) -> None:
-    lines = cli("rules", "replay", crawl(tmp_path, "docs.one.tsv.gz"), crawl(tmp_path, "docs.two.tsv"))
-    assert [line["crawl"] for line in lines] == ["docs.one", "docs.two"]
-
-
-def test_the_protocol_of_the_paper(cli: Cli, tmp_path: Path) -> None:
-    lines = cli("rules", "replay", crawl(tmp_path), "--split", "0.5", "--seed", "1")
-    assert [line["precision"] for line in lines] == [1, 0.95, 0.9, 0.8, 0]
-    assert {"rules", "reduction", "average_reduction_10", "possible_reduction"} <= set(lines[0])
-    assert 0 < lines[1]["reduction"] <= lines[1]["possible_reduction"] < 1
-
-
-def test_a_crawl_that_cannot_be_read_is_wrong_input(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "bad.tsv").write_text("address\tcontent\n")
-    cli("rules", "replay", str(tmp_path / "bad.tsv"), status=2)
-    assert "url" in cli.err
-
-
-def test_status_counts_what_is_in_the_store(cli: Cli, rules: RuleService, tmp_path: Path) -> None:
+def test_status_counts_what_is_in_the_store(
+    cli: Cli, rules: RuleService, tmp_path: Path, redis_url: str, prefix: str
+) -> None:
     rules.retire(LANG.id, at=9)
     rules.record_skips([SkipReport(URL, SID.id, "k", "k", 1)])
     words = " ".join(f"word{n}" for n in range(60))
@@ -354,12 +315,18 @@ def test_status_counts_what_is_in_the_store(cli: Cli, rules: RuleService, tmp_pa
     ]
     (tmp_path / "pages.jsonl").write_text("\n".join(map(json.dumps, pages)))
     cli("ingest", str(tmp_path / "pages.jsonl"))
+    (tmp_path / "later.jsonl").write_text(json.dumps(pages[2] | {"text": "z and more"}))
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+        services.publisher.publish(topics.SKETCHES, b"", b"junk")
+    cli("ingest", str(tmp_path / "later.jsonl"))
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+        publish_sketches(services, [sketch_plain(URL, "not worked on", fetched_at=1)] * 2)
     [line] = cli("status")
-    assert (line["documents"], line["versions"]) == (3, 3)
+    assert (line["documents"], line["versions"], line["contents"]) == (3, 4, 3)
     assert line["clusters"]["identical"] == 1
     assert line["rules"] == {"live": 2, "pinned": 0, "retired": 1}
-    assert (line["skips"], line["lag"], line["dead_letters"]) == (1, 0, 0)
-    assert line["store_bytes"] >= 0
+    assert (line["skips"], line["lag"], line["dead_letters"], line["daemons"]) == (1, 2, 1, 0)
+    assert line["store_bytes"] > 100_000
     assert "documents" in cli.text("status")
 
 

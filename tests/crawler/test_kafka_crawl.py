@@ -263,15 +263,18 @@ def test_of_rules_that_followed_each_other_before_the_crawl_only_the_last_are_to
         produce(kafka_bootstrap, own + topics.RULES, b"a.test", raw)
     for unreadable in (b"no rules", b'{"version": 1e999}'):
         produce(kafka_bootstrap, own + topics.RULES, b"a.test", unreadable)
-    produce(kafka_bootstrap, own + topics.RULES, b"b.test", b"")
+    for raw in (json.dumps(rule_set_to_json(RuleSet("b.test", 1, ()))).encode(), b""):
+        produce(kafka_bootstrap, own + topics.RULES, b"b.test", raw)
     feed = KafkaFeed(kafka_bootstrap, own)
     try:
         told: list[tuple[bytes, int]] = []
         wait_until(lambda: told.extend((news.key, version_of(news.value)) for news in feed.poll(0.2)) or told)
+        last, none = feed.known(["a.test", "b.test"])
     finally:
         feed.close()
+    assert (version_of(last or b""), none) == (5, b"")
     # What cannot be read is said by who reads it.
-    assert told == [(b"a.test", 5), (b"a.test", -1), (b"a.test", -1), (b"b.test", -1)]
+    assert told == [(b"a.test", 5), (b"a.test", -1), (b"a.test", -1), (b"b.test", 1), (b"b.test", -1)]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python leaves sockets to the GC

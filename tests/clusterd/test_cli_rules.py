@@ -145,6 +145,8 @@ def test_why_tells_the_key_the_rules_and_the_page_that_is_known(cli: Cli, rules:
 def test_why_not_when_the_pages_of_the_key_differ_or_the_url_is_exempted(cli: Cli, rules: RuleService) -> None:
     rules.book.add_pages({HOST: [Page(f"http://{HOST}/item?id=1&sid={n}", n, 100, (), n) for n in (1, 2)]})
     assert not cli("rules", "why", URL)[0]["would_skip"]
+    [of_the_two] = cli("rules", "why", f"http://{HOST}/item?id=1&sid=1")  # to a crawl that has the other alone
+    assert (of_the_two["would_skip"], of_the_two["known_url"]) == (True, f"http://{HOST}/item?id=1&sid=2")
     other = f"http://{HOST}/item?id=2&sid=1"
     rules.book.add_pages({HOST: [Page(f"http://{HOST}/item?id=2", 9, 100, (), 1)]})
     assert cli("rules", "why", other)[0]["would_skip"]

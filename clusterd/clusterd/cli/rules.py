@@ -214,13 +214,10 @@ def opened(invocation: Invocation) -> Iterator[tuple[Services, RuleService]]:
 @contextmanager
 def changing(invocation: Invocation) -> Iterator[RuleService]:
     """Open the rules for a change; when it is over the crawlers have been told, or daemons of their log tell them."""
-    from clusterd.services import ANNOUNCE_TIMEOUT
-
     with opened(invocation) as (services, book):
         if services.of_another_log():
             book.sets.leave_to_others(services.handed_over.add)
         yield book
-        services.publisher.flush(ANNOUNCE_TIMEOUT)
 
 
 def explained(services: Services, book: RuleService, url: str) -> dict[str, Any]:

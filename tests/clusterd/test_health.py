@@ -144,6 +144,29 @@ def test_check_is_content_where_all_daemons_are_well(
     assert len(said.splitlines()) == bool(says)
 
 
+def test_check_looks_at_the_daemons_of_this_machine_unless_it_is_told_to_look_anywhere(
+    services: Services,
+    redis_url: str,
+    prefix: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+
+    def check(*more: str) -> tuple[int, list[str], str]:
+        status = run(["run", "--check", "--json", "--redis", redis_url, *more])
+        out, err = capsys.readouterr()
+        return status, [json.loads(line)["id"] for line in out.splitlines()], err
+
+    beat(services, prefix, health.Report(id="far", host="elsewhere", state="waiting", last_error="Kafka is away"))
+    status, told, err = check()
+    assert (status, told, "1 on other machines (--anywhere)" in err) == (1, [], True)
+    assert check("--anywhere") == (1, ["far"], "the daemon waits: Kafka is away\n")
+    beat(services, prefix, health.Report(id="near", state="running"))
+    assert check() == (0, ["near"], "")
+    assert check("--anywhere")[:2] == (1, ["far", "near"])
+
+
 def test_a_store_that_cannot_be_reached_is_said_in_one_line() -> None:
     command = [*CLUSTERD, "run", "--check", "--redis", f"redis://127.0.0.1:{free_port()}/0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -214,7 +237,12 @@ def test_an_answer_before_its_page_was_fetched_by_another_clock_takes_no_time() 
 
 @pytest.mark.parametrize(
     ("state", "silent", "live", "ready"),
-    [("running", 0, 200, 200), ("waiting", 0, 200, 503), ("running", STALLED_AFTER + 5, 503, 503)],
+    [
+        ("running", 0, 200, 200),
+        ("waiting", 0, 200, 503),
+        ("stopping", 0, 200, 503),
+        ("running", STALLED_AFTER + 5, 503, 503),
+    ],
 )
 def test_orchestrators_are_told_whether_a_restart_helps(state: Any, silent: float, live: int, ready: int) -> None:
     report = health.Report(state=state, stepped_at=time.monotonic() - silent)

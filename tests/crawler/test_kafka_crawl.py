@@ -158,67 +158,61 @@ def test_news_of_before_and_of_now(kafka_bootstrap: str, own: str) -> None:
         subscriber.close(5)
 
 
-def test_rules_of_a_topic_that_is_made_anew_are_heard_from_its_beginning(kafka_bootstrap: str, own: str) -> None:
-    """Among them may be that the rules in use are withdrawn."""
-    kafka_topics.ensure(kafka_bootstrap, own)
-    rules: list[RuleSet] = []
+def publish_rules(bootstrap: str, topic: str, *versions: int) -> None:
+    for version in versions:
+        raw = json.dumps(rule_set_to_json(RuleSet("a.test", version, ()))).encode()
+        produce(bootstrap, topic, b"a.test", raw)
 
-    def publish(*versions: int) -> None:
-        for version in versions:
-            raw = json.dumps(rule_set_to_json(RuleSet("a.test", version, ()))).encode()
-            produce(kafka_bootstrap, own + topics.RULES, b"a.test", raw)
 
-    publish(1, 2, 3)
-    subscriber = Subscriber(lambda: KafkaFeed(kafka_bootstrap, own), rules.append, lambda _: None, "c")
+def heard(feed: KafkaFeed) -> list[int]:
+    return [version_of(news.value) for news in feed.poll(0.2)]
+
+
+def refuses(feed: KafkaFeed, why: str) -> bool:
     try:
-        subscriber.meet("a.test")
-        wait_until(lambda: rules)
+        return bool(heard(feed) and False)
+    except Unreachable as error:
+        return why in str(error)
+
+
+def test_rules_of_a_topic_that_is_made_anew_are_heard_from_its_beginning(kafka_bootstrap: str, own: str) -> None:
+    """Among them may be that the rules in use are withdrawn. Here there are more by then than had been read before."""
+    topic = own + topics.RULES
+    kafka_topics.ensure(kafka_bootstrap, own)
+    publish_rules(kafka_bootstrap, topic, 1, 2, 3)
+    with closing(KafkaFeed(kafka_bootstrap, own)) as feed:
+        wait_until(lambda: heard(feed) == [3])
         admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
-        admin.delete_topics([own + topics.RULES])
-        wait_until(lambda: own + topics.RULES not in admin.list_topics())
+        admin.delete_topics([topic])
+        wait_until(lambda: topic not in admin.list_topics())
         admin.close()
         kafka_topics.ensure(kafka_bootstrap, own)
-        publish(4)
-        wait_until(lambda: rules[-1].version == 4)
-    finally:
-        subscriber.close(5)
+        publish_rules(kafka_bootstrap, topic, 4, 5, 6, 7, 8)
+        wait_until(lambda: refuses(feed, "was deleted"))
+    with closing(KafkaFeed(kafka_bootstrap, own)) as feed:  # as the subscriber does
+        wait_until(lambda: heard(feed) == [8])
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python leaves sockets to the GC
 def test_rules_of_a_broker_that_comes_back_older_are_all_read(broker: KafkaBroker, tmp_path: Path) -> None:
     """As from a backup: what it was given before the crawl was back was passed over."""
     log, kept = broker.folder / "log", tmp_path / "kept"
-
-    def publish(*versions: int) -> None:
-        for version in versions:
-            raw = json.dumps(rule_set_to_json(RuleSet("a.test", version, ()))).encode()
-            produce(broker.bootstrap, topics.RULES, b"a.test", raw)
-
-    def heard(feed: KafkaFeed) -> list[int]:
-        return [version_of(news.value) for news in feed.poll(0.2)]
-
-    def is_older(feed: KafkaFeed) -> bool:
-        try:
-            return bool(heard(feed) and False)
-        except Unreachable as error:
-            return "rules came back older" in str(error)
-
     broker.start()
     kafka_topics.ensure(broker.bootstrap)
-    publish(1)
+    publish_rules(broker.bootstrap, topics.RULES, 1)
     broker.end()
     shutil.copytree(log, kept)
     broker.start()
-    publish(2, 3)
+    publish_rules(broker.bootstrap, topics.RULES, 2, 3)
     with closing(KafkaFeed(broker.bootstrap, "")) as feed:
         wait_until(lambda: heard(feed) == [3])
         broker.end()
         shutil.rmtree(log)
         kept.rename(log)
         broker.start()
-        publish(4)
-        wait_until(lambda: is_older(feed), seconds=60)
-    with closing(KafkaFeed(broker.bootstrap, "")) as feed:  # as the subscriber does
+        publish_rules(broker.bootstrap, topics.RULES, 4)
+        wait_until(lambda: refuses(feed, "rules came back older"), seconds=60)
+    with closing(KafkaFeed(broker.bootstrap, "")) as feed:
         wait_until(lambda: heard(feed) == [4])
 
 

@@ -149,10 +149,13 @@ def test_all_that_is_done_is_trimmed_however_much_and_also_by_who_has_nothing_mo
     client: redis.Redis, prefix: str, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = member(client, prefix)
-    publish(worker, 25_000)
     monkeypatch.setattr(redis_streams, "TRIM_INTERVAL", 0.2)
-    while records := worker.poll(10_000, 0.05):
-        worker.commit({stream: records[-1].next})
+    for count in (25_000, 300):
+        publish(worker, count)
+        while records := worker.poll(10_000, 0.05):
+            done = records[-1].next
+        worker.commit({stream: done})
+        assert client.xlen(stream) < 400
     time.sleep(0.3)
     assert worker.poll(10, 0.05) == []
     assert client.xlen(stream) < 200

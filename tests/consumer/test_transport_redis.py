@@ -285,7 +285,10 @@ def test_entries_that_others_wrote_in_another_form_are_no_stumbling_block(
 def test_a_redis_that_is_away_keeps_what_is_published_until_it_is_back(prefix: str) -> None:
     gone = connect(f"redis://127.0.0.1:{free_port()}/0")
     transport = RedisStreamTransport(gone, prefix=prefix)
-    transport.publish(topics.ALERTS, b"k", b"v")
+    for _ in range(redis_streams.PUBLISH_BATCH):
+        transport.publish(topics.ALERTS, b"k", b"v")
+    with pytest.raises(Unreachable, match="does not answer"):  # no more than a pipeline waits in memory
+        transport.publish(topics.ALERTS, b"k", b"v")
     for _ in range(2):
         with pytest.raises(Unreachable, match="does not answer"):
             transport.flush(1)

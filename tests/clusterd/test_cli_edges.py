@@ -74,6 +74,8 @@ from tests.clusterd.made_up_rules import sid_rule
         (("ingest", ""), 2, "the name is empty; it takes a folder or a file"),
         (("pairs", "", "--threshold", "0.5"), 2, "the name is empty"),
         (("status", "--config", ""), 2, "the name is empty"),
+        (("clusters", "--host", ""), 2, "the name is empty; it takes a host"),
+        (("rules", "export", "--host", ""), 2, "the name is empty; it takes a host"),
     ],
 )
 def test_one_line_and_the_right_status(tmp_path: Path, words: tuple[str, ...], status: int, says: str) -> None:

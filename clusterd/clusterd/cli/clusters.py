@@ -8,7 +8,7 @@ import click
 from clusterd_crawler.errors import Unreachable, WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.parameters import Share
+from clusterd.cli.parameters import Host, Share
 from clusterd.cli.printing import pages, printable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ KEPT: Final = ("identical", "near")
 @click.command("clusters")
 @click.option("--policy", metavar="P", default=DEFAULT_POLICY, show_default=True, help="Under which policy.")
 @click.option("--min-size", metavar="N", type=click.IntRange(1), default=2, show_default=True, help="Least size.")
-@click.option("--host", metavar="H", help="Only clusters with a page of this host.")
+@click.option("--host", metavar="H", type=Host(), help="Only clusters with a page of this host.")
 @click.pass_obj
 def clusters(invocation: Invocation, policy: str, min_size: int, host: str | None) -> None:
     """List the clusters of near-duplicate pages, largest first."""

@@ -23,6 +23,16 @@ class Place(click.types.StringParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
+class Host(click.types.StringParamType):
+    """The name of a host. An empty one, as of a shell's variable that is not set, would stand for all of them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty name."""
+        if not value:
+            self.fail("the name is empty; it takes a host", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class Share(click.FloatRange):
     """A number from 0 to 1, which ``nan`` is not; ``min_open`` and ``max_open`` leave out the ends."""
 

@@ -16,7 +16,7 @@ from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import NotFound, RuleError, WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.parameters import Place
+from clusterd.cli.parameters import Host, Place
 from clusterd.cli.printing import escaped, printable
 from clusterd.cli.replay import replay_crawls
 from clusterd.whole_file import write_whole
@@ -49,7 +49,7 @@ rules.add_command(replay_crawls)
 
 
 @rules.command("list")
-@click.option("--host", metavar="H", help="Only the rules of this host.")
+@click.option("--host", metavar="H", type=Host(), help="Only the rules of this host.")
 @click.option("--all", "every", is_flag=True, help="Retired rules too.")
 @click.pass_obj
 def list_rules(invocation: Invocation, host: str | None, every: bool) -> None:
@@ -102,7 +102,7 @@ def pin(invocation: Invocation, rule: str) -> None:
 @rules.command("export")
 @click.argument("file", metavar="[FILE]", type=Place(), default="-")
 @click.option("--format", "file_format", type=FORMATS, default="clusterd", show_default=True, help="Of the file.")
-@click.option("--host", metavar="H", help="Only the rules of this host.")
+@click.option("--host", metavar="H", type=Host(), help="Only the rules of this host.")
 @click.option(
     "--universal", metavar="FILE", type=Place(), help="Entries for every domain, to repeat for each host (dud only)."
 )

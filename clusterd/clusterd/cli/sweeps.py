@@ -10,6 +10,7 @@ import click
 from clusterd_crawler.errors import NotFound, WrongInput
 
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.parameters import Host
 
 if TYPE_CHECKING:
     from clusterd.queries.changes import Changes
@@ -26,7 +27,7 @@ CHANGES_COLUMNS: Final = (
 @click.command("find-lost")
 @click.argument("urls", metavar="[URL…]", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All pages that the later sweep no longer has.")
-@click.option("--host", metavar="H", help="With --all: only this host.")
+@click.option("--host", metavar="H", type=Host(), help="With --all: only this host.")
 @click.option("--from", "from_sweep", metavar="SWEEP", help="Pages of this sweep; default the last that has the page.")
 @click.option(
     "--to",
@@ -94,7 +95,7 @@ def _none_is_lost(invocation: Invocation, asked: int, *, elsewhere: bool) -> Non
 
 
 @click.command("changes")
-@click.option("--host", metavar="H", help="Only this host.")
+@click.option("--host", metavar="H", type=Host(), help="Only this host.")
 @click.option("--plot", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Draw it: .png or .svg.")
 @click.pass_obj
 def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None:

@@ -11,7 +11,7 @@ from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.interchange.files import read_rules, write_rules
 from clusterd_crawler.urls import parse
 
-from tests.clusterd.learning.one_host import HOST, key, learned
+from tests.clusterd.learning.one_host import HOST, key, learned, same
 
 SPACES = ("+", "%20", "_")
 
@@ -29,6 +29,16 @@ def test_spaces_of_a_search_are_one() -> None:
     assert key(rules, "search?q=a%2Bb") != key(rules, "search?q=a+b")
     assert key(rules, "other?q=a+b") != key(rules, "other?q=a_b")
     assert key(rules, "search?p=a+b") != key(rules, "search?p=a_b")
+
+
+@pytest.mark.parametrize("spellings", [("+", "%20"), (",", "%2C")])
+@pytest.mark.parametrize("number", [4, 5, 16, 37])
+def test_what_servers_read_alike_needs_few_trials_however_many_values_agree(
+    spellings: tuple[str, str], number: int
+) -> None:
+    rules = learned([(f"search?q=red{sign}{at}", at) for at in range(number) for sign in spellings])
+
+    assert same(rules, *(f"search?q=blue{sign}7000" for sign in spellings))
 
 
 def test_what_forms_write_is_one_where_an_underscore_is_content() -> None:

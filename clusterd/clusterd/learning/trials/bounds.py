@@ -71,7 +71,8 @@ def bound_of_values(trials: Trials, found: list[Attribute], prior: int) -> float
     needed: of a catalogue's records one in ten differs by ``branch``, and 18 that do not come before the first of these
     in 15 % of orders. (A parameter that is dropped at one value is mostly at its default there.) So it is with a value
     that is written for another, and with scripts that stand for one another, whatever their parameters. Of an alias, by
-    which every page of a site may be left out, no more may differ than of a rule of many trials.
+    which every page of a site may be left out, no more may differ than of a rule of many trials. What most servers bear
+    out (``%20`` for ``+``) hangs on no value, or a rule would go with the fifth value that agrees.
     """
     if isinstance(trials.edit, Alias) and trials.outcome.share < 1 - DIFFER:
         return 1.0
@@ -80,11 +81,13 @@ def bound_of_values(trials: Trials, found: list[Attribute], prior: int) -> float
     if isinstance(trials.edit, PathPair):  # Of many values it is a component of any value.
         values = [trials.records(known)[0] for known in found if known.key == trials.edit.value]
         return ANY_BOUND if any(np.count_nonzero(good[1:]) >= VALUES for good in values) else OPEN_BOUND
+    if prior:
+        return 0.0
     own = [trials.records(known) for known in found if known.column in trials.edit.own]
     if isinstance(trials.edit, PathReference | Ending | BothThere) or any(is_open(good, bad) for good, bad in own):
         return OPEN_BOUND
     rest = [known for known in found if known.column not in trials.edit.own]
-    if isinstance(trials.edit, PathEdit) and not prior:  # That it holds for any path below is what an alias says.
+    if isinstance(trials.edit, PathEdit):  # That it holds for any path below is what an alias says.
         rest = [known for known in rest if known.column is not None]
     elif isinstance(trials.edit, Replace):
         rest = [known for known in rest if known.name != "path"]

@@ -58,8 +58,8 @@ ANSWER_TIMEOUT: Final = 5.0
 STOP_TIMEOUT: Final = 120.0
 #: Seconds after which who waits for a server that reads its data, or for who starts it, is told so.
 SILENT_SECONDS: Final = 3.0
-#: Seconds after which who leaves takes another that holds the lock for one that starts the server: to look whether we
-#: are the last takes an instant, and none is while we are there.
+#: Seconds after which who leaves takes another that holds the lock for one that starts or stops the server: to look
+#: whether others use it takes an instant.
 LEAVE_SECONDS: Final = 1.0
 #: Seconds between two looks at the server's health; doubled after each attempt in vain to start it, up to the second.
 WATCH_INTERVAL: Final = 0.5
@@ -121,6 +121,7 @@ class Embedded:
             if not self._joined:  # somebody starts the server, which may take long
                 return
             try:
+                fcntl.flock(self._users, fcntl.LOCK_UN)  # who looks meanwhile is not to count us
                 with self._starting() as ours:
                     if not ours or not _is_ours_alone(self._users):
                         log.debug("others still use the store in %s", self.folder)
@@ -148,7 +149,7 @@ class Embedded:
     def _starting(self) -> Iterator[bool]:
         """Hold the lock under which the server is started and stopped; yield False where we leave without it.
 
-        Another user starts the server then, however long that takes, and ends it when it leaves in its turn.
+        Another starts the server, however long that takes, and ends it when it leaves in its turn; or it is ending it.
         """
         began, silent_seconds = time.monotonic(), SILENT_SECONDS
         with _open_lock(self.folder / "redis.start.lock") as lock:

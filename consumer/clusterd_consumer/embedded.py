@@ -234,6 +234,9 @@ class Embedded:
                     f"is its disk full, or did a later or another server write it? "
                     f"{self.folder / 'redis.log'} may say more"
                 )
+            if server is None and not self._runs():  # it has died, and who starts another waits for us
+                self._start_where_none_runs()
+                return
             if time.monotonic() > deadline:
                 raise Unreachable(f"the store in {self.folder} does not answer; see {self.folder / 'redis.log'}")
             time.sleep(0.01)

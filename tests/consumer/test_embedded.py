@@ -88,6 +88,19 @@ def test_who_joins_a_server_that_does_not_answer_yet_waits_for_it(tmp_path: Path
             assert answers.is_set()
 
 
+def test_who_waits_for_a_server_that_dies_meanwhile_starts_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It held the lock for two minutes and gave up, and nobody else could start one."""
+    monkeypatch.setattr("clusterd_consumer.embedded.START_TIMEOUT", 10.0)
+    with embedded(tmp_path) as url:
+        pid = server_pid(url)
+        os.kill(pid, signal.SIGSTOP)
+        threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
+        with embedded(tmp_path):
+            assert server_pid(url) != pid
+
+
 def test_a_server_that_takes_long_to_read_its_data_is_waited_for_and_that_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

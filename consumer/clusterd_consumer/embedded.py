@@ -248,17 +248,17 @@ class Embedded:
         """Ask the server to write what it holds and to stop; wait until its lock is free."""
         if not _said(self._socket):
             self._end_unfound()
-        try:
-            with _client(self.url, timeout=STOP_TIMEOUT) as client:
-                client.shutdown(nosave=True)  # nosave: no snapshot; the append-only file is synced all the same
-        except redis.RedisError as error:
-            log.warning("the store in %s could not be asked to stop: %s", self.folder, error)
-            self._end_unfound()
-            return
         deadline = time.monotonic() + STOP_TIMEOUT
         while self._runs():
             if time.monotonic() > deadline:
                 log.warning("the store in %s is still stopping", self.folder)
+                return
+            try:  # one that another has only just started is not there yet, and is asked again
+                with _client(self.url, timeout=STOP_TIMEOUT) as client:
+                    client.shutdown(nosave=True)  # nosave: no snapshot; the append-only file is synced all the same
+            except redis.RedisError as error:
+                log.warning("the store in %s could not be asked to stop: %s", self.folder, error)
+                self._end_unfound()
                 return
             time.sleep(0.01)
 

@@ -58,8 +58,8 @@ ANSWER_TIMEOUT: Final = 5.0
 STOP_TIMEOUT: Final = 120.0
 #: Seconds after which who waits for a server that reads its data, or for who starts it, is told so.
 SILENT_SECONDS: Final = 3.0
-#: Seconds after which who leaves takes another that holds the lock for one that starts the server: to look whether we
-#: are the last takes an instant, and none is while we are there.
+#: Seconds after which who leaves takes another that holds the lock for one that starts or stops the server: to look
+#: whether others use it takes an instant.
 LEAVE_SECONDS: Final = 1.0
 #: Seconds between two looks at the server's health; doubled after each attempt in vain to start it, up to the second.
 WATCH_INTERVAL: Final = 0.5
@@ -121,6 +121,7 @@ class Embedded:
             if not self._joined:  # somebody starts the server, which may take long
                 return
             try:
+                fcntl.flock(self._users, fcntl.LOCK_UN)  # who looks meanwhile is not to count us
                 with self._starting() as ours:
                     if not ours or not _is_ours_alone(self._users):
                         log.debug("others still use the store in %s", self.folder)
@@ -148,7 +149,7 @@ class Embedded:
     def _starting(self) -> Iterator[bool]:
         """Hold the lock under which the server is started and stopped; yield False where we leave without it.
 
-        Another user starts the server then, however long that takes, and ends it when it leaves in its turn.
+        Another starts the server, however long that takes, and ends it when it leaves in its turn; or it is ending it.
         """
         began, silent_seconds = time.monotonic(), SILENT_SECONDS
         with _open_lock(self.folder / "redis.start.lock") as lock:
@@ -233,6 +234,9 @@ class Embedded:
                     f"is its disk full, or did a later or another server write it? "
                     f"{self.folder / 'redis.log'} may say more"
                 )
+            if server is None and not self._runs():  # it has died, and who starts another waits for us
+                self._start_where_none_runs()
+                return
             if time.monotonic() > deadline:
                 raise Unreachable(f"the store in {self.folder} does not answer; see {self.folder / 'redis.log'}")
             time.sleep(0.01)
@@ -244,17 +248,17 @@ class Embedded:
         """Ask the server to write what it holds and to stop; wait until its lock is free."""
         if not _said(self._socket):
             self._end_unfound()
-        try:
-            with _client(self.url, timeout=STOP_TIMEOUT) as client:
-                client.shutdown(nosave=True)  # nosave: no snapshot; the append-only file is synced all the same
-        except redis.RedisError as error:
-            log.warning("the store in %s could not be asked to stop: %s", self.folder, error)
-            self._end_unfound()
-            return
         deadline = time.monotonic() + STOP_TIMEOUT
         while self._runs():
             if time.monotonic() > deadline:
                 log.warning("the store in %s is still stopping", self.folder)
+                return
+            try:  # one that another has only just started is not there yet, and is asked again
+                with _client(self.url, timeout=STOP_TIMEOUT) as client:
+                    client.shutdown(nosave=True)  # nosave: no snapshot; the append-only file is synced all the same
+            except redis.RedisError as error:
+                log.warning("the store in %s could not be asked to stop: %s", self.folder, error)
+                self._end_unfound()
                 return
             time.sleep(0.01)
 

@@ -87,6 +87,19 @@ def test_who_joins_a_server_that_does_not_answer_yet_waits_for_it(tmp_path: Path
             assert answers.is_set()
 
 
+def test_who_waits_for_a_server_that_dies_meanwhile_starts_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It held the lock for two minutes and gave up, and nobody else could start one."""
+    monkeypatch.setattr("clusterd_consumer.embedded.START_TIMEOUT", 10.0)
+    with embedded(tmp_path) as url:
+        pid = server_pid(url)
+        os.kill(pid, signal.SIGSTOP)
+        threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
+        with embedded(tmp_path):
+            assert server_pid(url) != pid
+
+
 def test_a_server_that_takes_long_to_read_its_data_is_waited_for_and_that_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -132,25 +145,6 @@ def test_who_waits_while_another_starts_the_server_is_told_so_and_may_be_stopped
         finally:
             waiting.kill()
             waiting.wait()
-
-
-def test_who_leaves_while_another_starts_the_server_again_does_not_wait_for_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long it reads its data; who starts it uses it, and ends it when it leaves in its turn."""
-    monkeypatch.setattr("clusterd_consumer.embedded.SERVER_OPTIONS", (*SERVER_OPTIONS, *SLOWLY))
-    log = tmp_path / "redis.log"
-    first, second = Embedded(tmp_path), Embedded(tmp_path)
-    fill(first.url, 3_000)
-    os.kill(server_pid(first.url), signal.SIGKILL)
-    wait_until(lambda: "Loading RDB" in log.read_text())
-    # Which of the two reads it is not known; the one that waits for it leaves first.
-    starter, waiting = (first, second) if first._server and first._server.poll() is None else (second, first)
-    waiting.close()
-    assert not is_free(tmp_path / "redis.server.lock")
-    starter.close()
-    assert "DB loaded" not in log.read_text()
-    assert is_free(tmp_path / "redis.server.lock")
 
 
 def test_a_server_that_does_not_answer_when_it_has_begun_is_ended(

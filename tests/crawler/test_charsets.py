@@ -221,6 +221,8 @@ def test_narrow_kana_is_read_in_iso_2022_jp(told: str | None) -> None:
         ("big5", b"\x87\xa3"),
         ("euc-jp", b"\xf5\xa1"),
         ("euc-jp", b"\x8f\xa1\xa1"),
+        ("euc-jp", b"\xa0"),
+        ("euc-jp", b"\x93"),
         ("shift_jis", b"\x85\xa1"),
         ("euc-kr", b"\xc9\xa1"),
         ("gbk", b"\xfe\xff"),

@@ -146,6 +146,9 @@ def test_a_crawl_whose_daemon_is_refused_goes_on_with_that_of_another(tmp_path: 
     try:
         assert first.start()
         second.start()
+        wait_until(lambda: second._refused)
+        assert second.drain()
+        second.start()  # though it is refused before the other is seen to work
     finally:
         second.stop()
         first.stop()

@@ -118,6 +118,7 @@ def test_what_content_may_be_called_too_is_chrome_where_it_is_short_or_links(nam
         ("section class=detail id=menuBar", "\n<H3>menuBar</H3>"),
         ("div id=copyright", "<h1><a href=#c>Copyright</a></h1>"),
         ("div class=section id=related-links", "<h2>Related &amp; <b>links</b></h2>"),
+        ("div class=section id='related &amp;'", "<h2>Related &amp;</h2>"),
         ("div class=chapter-level-extent id=Languages", "<h2>Using it with other languages</h2>"),
     ],
 )

@@ -356,6 +356,34 @@ def test_a_cluster_serves_as_the_log(redis_cluster_url: str, prefix: str) -> Non
         assert client.xlen(f"{prefix}stream:sketches") == 3
 
 
+def test_of_a_cluster_the_server_that_has_the_stream_is_not_to_evict(
+    redis_cluster_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the others daemons wait; nor is one that may not be asked suspected."""
+    monkeypatch.setattr("clusterd_crawler.publish.redis_log.EVICTION_SECONDS", 0.0)
+    unasked = redis_cluster_url.replace("://", "://unasked:secret@")
+    with connect(redis_cluster_url) as client:
+        streams = {client.get_node_from_key(stream).name: stream for stream in (f"{prefix}{n}" for n in range(50))}
+        logs = {node: RedisLog(redis_cluster_url, stream) for node, stream in streams.items()}
+        evicting = client.get_primaries()[0]
+        client.execute_command("ACL SETUSER", "unasked", "on", ">secret", "~*", "+@all", "-info", target_nodes="all")
+        client.config_set("maxmemory", 10**12, target_nodes="all")
+        client.config_set("maxmemory-policy", "allkeys-lru", target_nodes=evicting)
+        try:
+            refused = logs.pop(evicting.name)
+            with pytest.raises(Unreachable, match="would evict pages"):
+                refused.send([(b"k", b"v")])
+            refused.close()
+            for log in (*logs.values(), RedisLog(unasked, streams[evicting.name])):
+                log.send([(b"k", b"v")])
+                log.close()
+            assert len(logs) == 2
+        finally:
+            client.config_set("maxmemory-policy", "noeviction", target_nodes="all")
+            client.config_set("maxmemory", 0, target_nodes="all")
+            client.execute_command("ACL DELUSER", "unasked", target_nodes="all")
+
+
 def test_a_kafka_that_is_not_there_is_unreachable_in_bounded_time() -> None:
     started = time.monotonic()
     with pytest.raises(Unreachable, match="no Kafka"):

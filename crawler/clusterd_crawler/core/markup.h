@@ -189,18 +189,21 @@ static void check_nesting(walk_t *w, const tag_t *tag) {
     }
 }
 
-/* Where the tag or the character reference at p ends within `end`, at its last byte; p where there is none. */
-static const uint8_t *no_words_end(const uint8_t *p, const uint8_t *end) {
-    const uint8_t *q = p + 1;
-    if (*p == '<') {
-        while (q < end && *q != '<' && *q != '>') q++;
-        return q < end && *q == '>' ? q : p;
+/* The next letter or digit from p on that is not of a tag or a character reference; `end` where there is none. */
+static const uint8_t *next_of_word(const uint8_t *p, const uint8_t *end) {
+    for (; p < end && !is_letter(*p) && !is_digit(*p); p++) {
+        const uint8_t *q = p + 1;
+        if (*p == '<') {
+            while (q < end && *q != '<' && *q != '>') q++;
+            if (q < end && *q == '>') p = q;
+        } else if (*p == '&') {
+            q += q < end && *q == '#';
+            const uint8_t *name = q;
+            while (q < end && (is_letter(*q) || is_digit(*q))) q++;
+            if (q > name && q < end && *q == ';') p = q;
+        }
     }
-    if (*p != '&') return p;
-    q += q < end && *q == '#';
-    const uint8_t *name = q;
-    while (q < end && (is_letter(*q) || is_digit(*q))) q++;
-    return q > name && q < end && *q == ';' ? q : p;
+    return p;
 }
 
 /* Whether what begins at p begins with a heading of the id's words: `is_titled` of tags.py. */
@@ -214,18 +217,15 @@ static int is_titled(const uint8_t *p, const uint8_t *end, slice_t id) {
     const uint8_t *stop = p;
     while (end - stop > 2 && !(stop[0] == '<' && stop[1] == '/' && lower(stop[2]) == 'h')) stop++;
     if (end - stop < 3) return 0;
-    size_t at = 0, matched = 0;
-    for (; p < stop; p++) {
-        const uint8_t *last = no_words_end(p, stop);
-        if (last != p) p = last;
-        else if (is_letter(*p) || (is_digit(*p) && matched)) {
-            while (at < id.length && !is_letter(id.at[at]) && !is_digit(id.at[at])) at++;
-            if (at == id.length || lower(id.at[at++]) != lower(*p)) return 0;
-            matched++;
-        }
+    const uint8_t *id_end = id.at + id.length, *of_id = next_of_word(id.at, id_end);
+    int matched = 0;
+    for (p = next_of_word(p, stop); p < stop; p = next_of_word(p + 1, stop)) {
+        if (is_digit(*p) && !matched) continue;
+        if (of_id == id_end || lower(*of_id) != lower(*p)) return 0;
+        of_id = next_of_word(of_id + 1, id_end);
+        matched = 1;
     }
-    while (at < id.length && !is_letter(id.at[at]) && !is_digit(id.at[at])) at++;
-    return matched && at == id.length;
+    return matched && of_id == id_end;
 }
 
 /* SURELY to TITLED: what the role, the class and the id of an element say, whose content begins at p. */

@@ -25,11 +25,12 @@ ADDED: Final = "clusterd.added"
 _JAPANESE: Final = frozenset(("euc_jp", "iso2022_jp", "iso2022_jp_ext"))
 #: First bytes of theirs in JIS X 0208.
 _ROWS: Final = frozenset((0x2D, 0x79, 0x7A, 0x7B, 0x7C))
-#: Charsets of two bytes a character, as errors name them; bytes that begin none, or in EUC-JP one of three bytes, the
-#: last two of which make one as well.
-_PAIRED: Final = frozenset(("big5hkscs", "cp932", "cp949", "euc_jp", "gb18030"))
-_ALONE: Final = frozenset((0x80, 0xFF))
-_THREE: Final = ("euc_jp", 0x8F)
+#: Charsets of two bytes a character, as errors name them → bytes that begin a pair; not 0x8F, which in EUC-JP begins
+#: three bytes, the last two of which make a character as well.
+_FIRSTS: Final = {
+    **dict.fromkeys(("big5hkscs", "cp932", "cp949", "gb18030"), frozenset(range(0x81, 0xFF))),
+    "euc_jp": frozenset((0x8E, *range(0xA1, 0xFF))),
+}
 #: The sign of the euro in Big5, which Python's codec lacks.
 _EURO: Final = ("big5hkscs", b"\xa3\xe1")
 _CUT_CHARACTER: Final = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
@@ -98,7 +99,7 @@ def _wrong_end(error: UnicodeDecodeError) -> int:
     Else the second would be read with what follows, all of it by the wrong halves up to the next byte of ASCII.
     """
     first, *second = error.object[error.start : error.start + 2]
-    is_pair = error.encoding in _PAIRED and first not in _ALONE and (error.encoding, first) != _THREE
+    is_pair = first in _FIRSTS.get(error.encoding, ())
     return error.start + 2 if is_pair and second and second[0] >= 0x80 else error.end
 
 

@@ -139,7 +139,7 @@ class KnownPages:
             walled = self._shown(held, url, content, before, watched, via)
         told = told and (before is None or before.told)
         page = KnownPage(url, at, content, plain_names(names), earlier, served=plain_purpose(purpose), told=told)
-        if before is not None and before.names != page.names and held.names is not None:
+        if before is not None and held.names is not None:
             held.names.forget(url, names_of(before.names))
         page = self._noting.note(held, page, new=not earlier, again=before is not None)
         self._noting.stand_for(held, page, islice(held.led_to(url), LED_AT_ONCE))

@@ -371,6 +371,7 @@ def test_a_family_s_pages_may_differ_and_are_explored_more(known: KnownPages) ->
     known.fetched("http://h.com/?view=1", 1, content=1)
     known.fetched("http://h.com/?view=2", 2, content=2)
     assert known.decide("http://h.com/?view=3", 3) is not None
+    assert not known.differs("http://h.com/?view=3", 3)
     exploring = KnownPages(explore=0.1)
     exploring.load(rule_set(family))
     exploring.fetched("http://h.com/?view=x", 1)

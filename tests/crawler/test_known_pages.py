@@ -207,7 +207,7 @@ def test_a_rule_may_ask_what_the_known_page_shows(known: KnownPages) -> None:
     skip = known.decide("http://h.com/list?user=1&sort=b", 2)
     assert skip is not None
     assert (skip.rule, skip.known_url) == (asking.id, "http://h.com/list?user=1&sort=a")
-    assert known.decide("http://h.com/list?user=2&sort=b", 2) is None
+    assert not any(known.decide(f"http://h.com/list?user=2{more}", 2) for more in ("&sort=b", ""))
 
 
 def test_what_a_page_showed_once_justifies_nothing_when_it_failed_or_changed(known: KnownPages) -> None:

@@ -34,7 +34,7 @@ def known() -> KnownPages:
 
 def test_a_page_with_the_key_of_a_fetched_one_is_skipped_and_says_why(known: KnownPages) -> None:
     known.load(rule_set(DROP_SID))
-    known.fetched("http://h.com/a?sid=1&x=2", 1)
+    known.fetched("http://h.com:80/a?sid=1&x=2", 1)
     skip = known.decide("http://H.com/a?x=2&sid=9", 2)
     assert skip is not None
     assert (skip.rule, skip.key, skip.known_url) == (DROP_SID.id, "http://h.com/a?x=2", "http://h.com/a?sid=1&x=2")

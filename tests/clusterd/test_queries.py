@@ -126,6 +126,8 @@ class TestFindLost:
             site.lost(url("never"))
         with pytest.raises(WrongInput, match=r"no sweep '9'; its sweeps are: 1, 2"):
             site.lost(to_sweep="9")
+        with pytest.raises(WrongInput, match=r"no sweep '9'; its sweeps are: 1, 2"):
+            site.lost(url("here"), from_sweep="9")
         site.add(url("gone"), words(2), "1", DAY)
         assert site.lost(url("gone"), from_sweep="1", to_sweep="2").keys() == {url("gone")}
         with pytest.raises(WrongInput, match="no earlier one"):

@@ -47,7 +47,8 @@ def leave(number: int) -> str:
 def fetch(known: KnownPages, number: int, leads_on: bool) -> None:
     """Fetch a page that shows what all do, and what it leads to: something new, or what is known."""
     known.fetched(leave(number), number, content=WALL)
-    known.fetched(f"http://{HOST}/p/{number}", number, content=100 + number if leads_on else WALL, via=leave(number))
+    via = leave(number).replace(HOST, f"{HOST}:80")
+    known.fetched(f"http://{HOST}/p/{number}", number, content=100 + number if leads_on else WALL, via=via)
 
 
 def is_skipped(known: KnownPages) -> bool:

@@ -137,7 +137,7 @@ def known(rule: Rule | None = None, leads: int = ALIKE) -> KnownPages:
     pages.fetched(f"{H}/", 1, content=1)
     pages.fetched(f"{H}/login", 1, content=7)
     for n in range(leads):
-        pages.redirected(f"{H}/edit/{n}", f"{H}/login")
+        pages.redirected(f"{H}:80/edit/{n}", f"{H}:80/login")
     return pages
 
 

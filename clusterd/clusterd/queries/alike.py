@@ -110,9 +110,7 @@ def compare(a: Document, b: Document, profile: Profile, w: int | None = None) ->
     if w is not None and w != profile.w:
         profile = replace(profile, w=w)
         a, b = _resketched(a, profile), _resketched(b, profile)
-    found = None
-    if a.text is not None and b.text is not None:
-        found = exact(a.tokens or (), b.tokens or (), profile.w)
+    found = None if a.text is None or b.text is None else exact(a.tokens or (), b.tokens or (), profile.w)
     claimed = likeness(a.sketch, b.sketch, profile)
     estimated = with_containment(claimed, a.sketch, b.sketch)
     return Comparison(estimated, found, estimated != claimed)

@@ -29,7 +29,7 @@ def spellings(url: str) -> tuple[list[str], list[str]]:
     if not (form := canonical_if_any(url)):
         return [url] if is_text(url) else [], []
     first = [one for one in dict.fromkeys((url, form)) if is_text(one)]
-    return first, [one for one in dict.fromkeys(_others(form)) if one not in first and _is(one, form)]
+    return first, [one for one in dict.fromkeys(_others(form)) if one not in first and canonical_if_any(one) == form]
 
 
 def _others(form: str) -> Iterator[str]:
@@ -66,7 +66,3 @@ def _raw(text: str) -> str:
         )
 
     return _ESCAPES.sub(unescaped, text)
-
-
-def _is(spelling: str, form: str) -> bool:
-    return is_text(spelling) and canonical_if_any(spelling) == form

@@ -91,8 +91,9 @@ class DaemonLink:
 
         Returns when the rules of an embedded store are in use, and the pages of others known, if these are wanted.
         """
+        since = self._wanted.since(now_ms()) if self._settings.skip else None
         self._subscriber = Subscriber(
-            self._connections.feed(self._wanted.since(now_ms()) if self._settings.skip else None),
+            self._connections.feed(since),
             lambda rules: self._loop.call(take_rules, rules),
             lambda verdicts: self._loop.call(take_verdicts, verdicts),
             self._wanted.crawl,
@@ -102,7 +103,7 @@ class DaemonLink:
         self._meeting = Meeting(self._loop, self._subscriber)
         if self._works:
             await run_in_thread(self._subscriber.connected.wait, START_SECONDS)
-        if self._wanted.any and self._settings.skip:
+        if since is not None:
             await run_in_thread(self._subscriber.caught_up.wait, KNOWN_SECONDS)
 
     def meet(self, request: Request) -> None:

@@ -325,9 +325,6 @@ class RuleChanges:
     async def _taken(self, rules: frozenset[str]) -> AsyncIterator[list[KeptOut]]:
         """Yield what these rules kept out, in portions: all of it may be more than memory holds."""
         held = await self._held(rules)
-        if not self._kept.has_spilled(rules):
-            yield held
-            return
         written = await run_in_thread(self._kept.read, rules)
         yield held
         while not self._closing and (portion := await run_in_thread(next, written, None)):

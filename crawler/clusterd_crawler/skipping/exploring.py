@@ -11,7 +11,7 @@ Cost: a hash a would-be skip.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -81,8 +81,8 @@ class Exploring:
 
     def load(
         self,
-        gone: Iterable[Rule],
-        rules: Iterable[Rule],
+        gone: Sequence[Rule],
+        rules: Sequence[Rule],
         applied: Callable[[str], Iterable[str]],
         explored: Counter[str],
     ) -> None:
@@ -90,7 +90,6 @@ class Exploring:
 
         ``applied``: the ids of those that make the key of a URL by now; ``explored``: how many pages of each have been.
         """
-        gone, rules = list(gone), list(rules)
         awaited = self._awaited_under(gone, rules, applied)
         self._renaming.load(gone, rules, awaited)
         self._resting.load(gone, rules, awaited)

@@ -24,7 +24,7 @@ from clusterd_crawler.skipping.noting import Noting
 from clusterd_crawler.skipping.renaming import path_of
 from clusterd_crawler.skipping.rule_sets import RuleSets
 from clusterd_crawler.skipping.skip import WITHIN, Skip
-from clusterd_crawler.skipping.traps import Guard, Trap, TrapGuard
+from clusterd_crawler.skipping.traps import Guard, TrapGuard
 from clusterd_crawler.urls import canonical_if_any, host_of, registrable
 
 #: Most URLs that a page stands for anew when it is fetched, or more leads to it (about 10 µs each); the rest as before.
@@ -56,8 +56,7 @@ class KnownPages:
         skips are fetched.
         """
         self._sets = RuleSets(crawl)
-        #: Decisions by rule: how often it would have skipped, and how often that was explored.
-        self.skipped: Counter[str] = Counter()
+        #: Rule → how many would-be skips of it were explored.
         self.explored: Counter[str] = Counter()
         self._exploring = Exploring(explore, seed)
         self._noting = Noting(self._sets, self._exploring, self.explored, limit)
@@ -140,7 +139,7 @@ class KnownPages:
             walled = self._shown(held, url, content, before, watched, via)
         told = told and (before is None or before.told)
         page = KnownPage(url, at, content, plain_names(names), earlier, served=plain_purpose(purpose), told=told)
-        if before is not None and before.names != page.names and held.names is not None:
+        if before is not None and held.names is not None:
             held.names.forget(url, names_of(before.names))
         page = self._noting.note(held, page, new=not earlier, again=before is not None)
         self._noting.stand_for(held, page, islice(held.led_to(url), LED_AT_ONCE))
@@ -295,9 +294,9 @@ class KnownPages:
         return self._counted(url, applied[-1], key, target)
 
     def _counted(self, url: str, rule: str, key: str, known_url: str, tried: bool = False, owed: bool = False) -> Skip:
-        """Return a skip, or the trial in its place, and count it."""
+        """Return a skip, or the trial in its place, and count that."""
         explore = self._exploring.explores(url, rule, key, self.explored[rule], tried, owed)
-        (self.explored if explore else self.skipped)[rule] += 1
+        self.explored[rule] += explore
         return Skip(url, rule, key, known_url, explore)
 
     def _find(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
@@ -310,11 +309,7 @@ class KnownPages:
     def _trapped(self, url: str) -> Skip | None:
         """Return the skip of a URL that lies in a trap."""
         trap = self.traps.leaves(url)
-        return None if trap is None else self._left(url, trap)
-
-    def _left(self, url: str, trap: Trap) -> Skip:
-        self.skipped[trap.id] += 1
-        return Skip(url, trap.id, trap.family, trap.example)
+        return None if trap is None else Skip(url, trap.id, trap.family, trap.example)
 
     def _by_key(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         key, applied = self._sets.key(url)

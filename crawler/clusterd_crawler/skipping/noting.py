@@ -150,8 +150,7 @@ class Noting:
     def forget(self, domain: str, url: str) -> None:
         """Forget a page, where it is known; of a domain without pages nothing stays."""
         held = self.hosts.get(domain)
-        page = None if held is None else held.page(url)
-        if held is None or page is None:
+        if held is None or (page := held.page(url)) is None:
             return
         shown = hash(self._sets.key_under_all(url)[0]) if held.shown else 0
         held.forget(page, hash(self._sets.key(url)[0]), shown)

@@ -13,7 +13,7 @@ nothing new.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from clusterd_crawler.rules import Key, Rule
@@ -37,9 +37,8 @@ class Renaming(TrialBudget):
         """Return the pages that agreed."""
         return rule.support if _renames(rule) else None
 
-    def load(self, gone: Iterable[Rule], rules: Iterable[Rule], awaited: Mapping[str, int]) -> None:
+    def load(self, gone: Sequence[Rule], rules: Sequence[Rule], awaited: Mapping[str, int]) -> None:
         """Take rules in the place of others; ``awaited``: how many trials of each are on their way."""
-        gone, rules = list(gone), list(rules)
         super().load(gone, rules, awaited)
         self._any_value -= {rule.id for rule in gone}
         self._any_value |= {rule.id for rule in rules if rule.id in self and _takes_any_value(rule)}

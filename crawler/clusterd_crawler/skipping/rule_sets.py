@@ -65,7 +65,8 @@ class RuleSets:
 
     def deciding(self, url: str, known: str, applied: Sequence[str]) -> str:
         """Return the rule that answers for a skip: one that spans hosts, which only the pages of both can watch."""
-        return self._spanning_of(url, applied) or self._answering.choose(url, known, applied)
+        spanning = self._spanning.get(registrable(host_of(url)), ())
+        return next((rule for rule in applied if rule in spanning), None) or self._answering.choose(url, known, applied)
 
     def names(self, domain: str) -> list[Rule]:
         """Return the rules of a domain that believe what pages call themselves."""
@@ -75,10 +76,6 @@ class RuleSets:
     def is_unskipped(self, url: str) -> bool:
         """Whether a URL (canonical) is fetched whatever the rules say."""
         return bool(self._unskip) and url in self._unskip.get(host_of(url), ())
-
-    def _spanning_of(self, url: str, applied: Iterable[str]) -> str | None:
-        spanning = self._spanning.get(registrable(host_of(url)), frozenset())
-        return next((rule for rule in applied if rule in spanning), None)
 
     @property
     def any_asks(self) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from clusterd_crawler.rules import Rule
@@ -45,7 +45,7 @@ class TrialBudget(ABC):
     def __contains__(self, rule: str) -> bool:
         return rule in self._trials
 
-    def load(self, gone: Iterable[Rule], rules: Iterable[Rule], awaited: Mapping[str, int]) -> None:
+    def load(self, gone: Sequence[Rule], rules: Sequence[Rule], awaited: Mapping[str, int]) -> None:
         """Take rules in the place of others; ``awaited``: how many trials of each are on their way."""
         for rule in gone:
             self._trials.pop(rule.id, None)

@@ -29,21 +29,15 @@ class Wanted:
     #: Whether pages of this crawl may have been fetched elsewhere or before.
     own: bool = False
 
-    @property
-    def any(self) -> bool:
-        """Whether there is anything to follow: a crawl of its own needs nothing from others."""
-        return self.own or self.within is not None
-
     def since(self, now: int) -> int | None:
-        """Return from which time on (Unix milliseconds) blocks are of use, None where none are."""
+        """Return from which time on (Unix milliseconds) blocks are of use; None: a crawl of its own needs none."""
         if self.within is not None:
             return max(0, now - int(1000 * self.within))
         return 0 if self.own else None
 
     def takes(self, crawl: str, at: int, now: int) -> bool:
         """Whether a page of a crawl counts."""
-        recent = self.within is None or now - at <= 1000 * self.within
-        return recent and (self.within is not None or (self.own and crawl == self.crawl))
+        return self.own and crawl == self.crawl if self.within is None else now - at <= 1000 * self.within
 
 
 class OthersPages:

@@ -23,7 +23,7 @@ from clusterd_crawler.fetches import Fetch, host_and_crawl, key
 from clusterd_crawler.rule_language.json_form import rule_set_from_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.contract import Feed, News
-from clusterd_crawler.subscribe.others_pages import OthersPages
+from clusterd_crawler.subscribe.others_pages import OthersPages, Wanted
 from clusterd_crawler.verdict import Verdict, decode_verdict
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Subscriber:
         self._on_rules = on_rules
         self._on_verdicts = on_verdicts
         self._crawl = crawl
-        self._others = others
+        self._others = others or OthersPages(Wanted(crawl))
         self._others_lock = threading.Lock()
         self._on_pages = on_pages
         self._lock = threading.Lock()
@@ -177,15 +177,12 @@ class Subscriber:
 
     def _take_held(self, host: str) -> None:
         """Hand on the pages that were known of a host before the crawl met it."""
-        if self._others is not None:
-            with self._others_lock:
-                held = self._others.met(host)
-            for crawl, block in held:
-                self._take_pages(key(host, crawl), block)
+        with self._others_lock:
+            held = self._others.met(host)
+        for crawl, block in held:
+            self._take_pages(key(host, crawl), block)
 
     def _take_pages(self, named: bytes, block: bytes) -> None:
-        if self._others is None:
-            return
         host, _ = host_and_crawl(named)
         try:
             with self._others_lock:

@@ -48,8 +48,8 @@ class DownloadPlaces:
     @contextmanager
     def lent(self) -> Iterator[None]:
         """Let another request have the place of one for a while."""
-        engine, downloader = self._crawler.engine, self._downloader
-        if engine is None or downloader is None or self._lent >= self._most or downloader.total_concurrency <= 0:
+        downloader = self._downloader
+        if downloader is None or self._lent >= self._most or downloader.total_concurrency <= 0:
             yield
             return
         self._lent += 1

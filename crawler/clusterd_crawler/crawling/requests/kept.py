@@ -349,12 +349,12 @@ def unpack(file: BinaryIO, rule: str, spider: Spider) -> Iterator[KeptOut | None
 
 def _append(path: Path, packed: bytes) -> None:
     """Write a record; where the disk is full, what was half-written is cut off, so that the next one can be read."""
-    whole = path.stat().st_size if path.exists() else 0
-    try:
-        with path.open("ab", buffering=0) as file:
+    with path.open("ab", buffering=0) as file:
+        whole = file.tell()
+        try:
             if file.write(packed) < len(packed):
                 raise OSError("the disk is full")
-    except OSError:
-        with suppress(OSError):
-            os.truncate(path, whole)
-        raise
+        except OSError:
+            with suppress(OSError):
+                file.truncate(whole)
+            raise

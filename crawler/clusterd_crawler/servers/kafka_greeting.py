@@ -18,6 +18,7 @@ from typing import Any, Final
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.servers.certificates import not_accepted
 from clusterd_crawler.servers.kafka_address import KafkaAddress
+from clusterd_crawler.servers.kafka_classes import make_in_turns
 
 #: Seconds to connect to one broker's port, and to wait for an answer.
 CONNECT_SECONDS: Final = 2.0
@@ -34,6 +35,7 @@ def greet(address: KafkaAddress, server: str, options: Mapping[str, Any]) -> Non
 
     ``options`` are those of `KafkaAddress.client_options`.
     """
+    make_in_turns()
     host, _, port = server.rpartition(":")
     host = host.strip("[]")
     with closing(socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS)) as connection:

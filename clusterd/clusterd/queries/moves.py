@@ -155,14 +155,15 @@ class Search:
         for trails in portions(left, TOGETHER):
             came_to = [(trail, self._ended(trail, target)) for trail in trails]
             settled |= {one.url: one for one in self._settled(came_to, target)}
-        yield from (settled[url] for url in lost)
+        yield from (settled[url] for url in lost if url in settled)
 
     def _lost(self, last_seen: Sequence[tuple[str, str]]) -> Iterator[tuple[Page, str]]:
-        """Yield lost pages as the sweep that last saw them had them, and that sweep."""
+        """Yield lost pages as the sweep that last saw them had them, and that sweep; none that was just forgotten."""
         for portion in portions(last_seen, PORTION):
             self.pages.read([self.sweeps.pages[sweep][url] for url, sweep in portion])
             for url, sweep in portion:
-                yield self._page(url, sweep), sweep
+                if self.pages.sketch(self.sweeps.pages[sweep][url]) is not None:
+                    yield self._page(url, sweep), sweep
 
     def one(self, url: str, from_sweep: str | None = None, to_sweep: str | None = None) -> Found | None:
         """Return what became of one page; None where the later sweep still has it."""

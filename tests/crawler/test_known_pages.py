@@ -83,6 +83,9 @@ def test_the_same_url_again_is_the_scheduler_s_business(known: KnownPages) -> No
     known.load(rule_set(DROP_SID))
     known.fetched("http://h.com/a?sid=1", 1)
     assert known.decide("http://h.com/a?sid=1", 2) is None
+    known.fetched("http://h.com/a?sid=1", 1, told=True)  # as what this crawler has published comes back
+    known.fetched("http://h.com/a?sid=2", 3)
+    assert known.decide("http://h.com/a?sid=1", 4) is None
 
 
 def test_pages_of_a_key_that_differ_justify_nothing(known: KnownPages) -> None:
@@ -204,6 +207,7 @@ def test_a_rule_may_ask_what_the_known_page_shows(known: KnownPages) -> None:
     known.fetched("http://h.com/list?user=1&sort=a", 1, content=77)
     known.fetched("http://h.com/list?user=2&sort=a", 1, content=5)
     known.load(rule_set(asking))
+    known.fetched("http://h.com/list?user=1", 2)  # of which nobody knows what it shows
     skip = known.decide("http://h.com/list?user=1&sort=b", 2)
     assert skip is not None
     assert (skip.rule, skip.known_url) == (asking.id, "http://h.com/list?user=1&sort=a")
@@ -289,6 +293,9 @@ def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
     assert len(known) == 10
     assert len(known._hosts) == 10
     assert sum(len(held.contents) + len(held.keys) for held in known._hosts.values()) == 20
+    for number in range(1000, 2000):
+        known.fetched("http://h.com/clock", number, content=number)
+    assert len(known._hosts["h.com"].contents) <= 10
 
 
 def test_no_more_paths_are_known_to_be_tried_than_pages() -> None:

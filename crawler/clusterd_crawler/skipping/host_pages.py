@@ -177,6 +177,8 @@ class HostPages:
             self.read_before = None
         if self.tried is not None and len(self.tried) > limit:
             self.tried = None
+        if len(self.contents) > limit:  # of URLs that show something else each time that they are asked for
+            self.contents.clear()
 
     def forget_keys(self) -> None:
         """Forget what the rules have made of the pages."""

@@ -294,6 +294,7 @@ def test_a_url_that_leads_elsewhere_each_time_leaves_nothing_in_memory(monkeypat
     for number in range(100):
         known.redirected(f"{H}/edit/random", f"{H}/page/{number}")
         known.fetched(f"{H}/page/{number}", number, content=number + 1)
+        known.redirected(f"http://short.example/{number}", f"{H}/page/{number}")  # to another domain
     (held,) = known._hosts.values()
     assert held.standing is not None
     assert len(held.standing.redirects._from) == 1

@@ -121,6 +121,16 @@ def test_a_log_in_form_at_its_own_address_is_fetched_a_few_times_more() -> None:
     assert known.decide(f"http://{HOST}/login?return=99", 6) is None
 
 
+def test_a_wall_among_other_pages_of_a_key_is_not_its_own() -> None:
+    """Which its rule lets differ, as it was taught by near-duplicates."""
+    known = KnownPages(explore=0)
+    known.load(rule_set(DROP_SID, replace(back_rule(), identity="near")))
+    walled(known, pages=2, torn=2)
+    for number in range(20):
+        known.fetched(f"http://{HOST}/list?return={number}", 3, content=WALL if number % 2 else 50 + number)
+    assert known.decide(f"http://{HOST}/list?return=99", 4) is None
+
+
 def test_the_urls_of_a_log_in_form_count_once_when_rules_are_published_anew() -> None:
     known = KnownPages(explore=0)
     known.load(rule_set(DROP_SID, back_rule()))

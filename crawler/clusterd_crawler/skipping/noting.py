@@ -73,7 +73,7 @@ class Noting:
         kept = held.note(hashed, page)
         further = before is not None
         if not again:  # told of by the daemon, or fetched by another crawler too, it counts as one page
-            if held.leading is None and (key.startswith(FAMILY) or (further and applied)):
+            if held.leading is None and (further or key.startswith(FAMILY)):
                 held.leading = Leading(self.reopened)
             if held.leading is not None:
                 held.leading.fetched(page.url, key, applied, further)

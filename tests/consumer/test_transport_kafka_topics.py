@@ -263,6 +263,7 @@ def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(
     admin.delete_records({TopicPartition(f"{name}-{topics.SKETCHES}", int(partition.split(":")[1])): 6})
     admin.close()
     held[partition] = "2"
+    assert transport(kafka_bootstrap, name, {partition: "8"}).backlog() == 2  # of who has joined no group
     second = transport(kafka_bootstrap, name, held)
     assert second.backlog() == 4
     assert [record.value for record in drain(second, 4)] == [b"6", b"7", b"8", b"9"]

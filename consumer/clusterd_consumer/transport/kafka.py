@@ -70,9 +70,10 @@ class KafkaTransport:
         self._fresh: dict[Any, int] = {}
         #: Partition → the offset that comes next.
         self._expected: dict[Any, int] = {}
-        #: Records that Kafka deleted before they were read; partition → up to where they were counted.
+        #: Records that Kafka deleted before they were read; what a position calls a partition → up to where they were
+        #: counted.
         self.missed = 0
-        self._missing: dict[Any, int] = {}
+        self._missing: dict[str, int] = {}
         #: Partition → the offset up to which everything has been worked on, as far as this member knows.
         self._committed: dict[Any, int] = {}
 
@@ -161,7 +162,6 @@ class KafkaTransport:
             if client is not None:
                 close(client, ANSWER_TIMEOUT)
         self._consumer = self._asker = None
-        self._placed.clear()
 
     def _commit_at_last(self) -> None:
         """Let the latest offsets arrive before the group is left: only lag tools would miss them."""
@@ -216,8 +216,7 @@ class KafkaTransport:
             return
         log.warning("topic %s was deleted and made anew: it is read from its beginning", self._topic)
         self._topic_id = now
-        for known in (self._placed, self._committed, self._expected, self._missing):
-            known.clear()
+        self._placed.clear()
 
     def _follow(self, partition: Any, first: int, following: int) -> None:
         """Know where a partition stands; say where Kafka deleted what was not read, or lost what was."""
@@ -225,8 +224,8 @@ class KafkaTransport:
         self._expected[partition] = following
         if first > expected:
             # Placed where the store says, the partition may come here again.
-            expected = max(expected, self._missing.get(partition, 0))
-            self._missing[partition] = first
+            expected = max(expected, self._missing.get(self._name(partition), 0))
+            self._missing[self._name(partition)] = first
             gone = deleted_unread(self._consumer, partition, expected, first, ANSWER_TIMEOUT)
             self.missed += gone
             if gone:

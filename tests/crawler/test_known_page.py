@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.purpose import Purpose
-from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.skipping.known_page import KnownPage, names_of, plain_names, plain_purpose
 from clusterd_crawler.skipping.known_pages import KnownPages
@@ -89,3 +89,22 @@ def test_a_page_is_the_same_again() -> None:
     assert again.under(("r2",)).applied == ("r2",)
     for other in (purpose, Purpose(1, 2, 4), Purpose(1, 2, 2), Purpose(4, 2, 3), Purpose(1, 3, 3)):
         assert again.serves(other) == purpose.serves(other)
+
+
+def test_no_more_paths_are_known_to_be_tried_than_pages() -> None:
+    edits = (Edit(Key(start=3), "set", "en"),)
+    context = (Condition(Key(start=3), "in", ("en", "fr")),)
+    known = KnownPages(explore=0, limit=10)
+    known.load(RuleSet(HOST, 1, (Rule(rule_id(HOST, context, edits), HOST, context, edits),)))
+    for number in range(200):
+        known.fetched(f"http://{HOST}/{('en', 'fr')[number % 2]}/{number // 2}", number, content=number // 2 + 1)
+    (held,) = known._hosts.values()
+    assert 0 < len(held.tried or ()) <= 11
+
+
+def test_of_a_page_that_shows_something_else_each_time_no_more_is_known_than_of_pages() -> None:
+    known = KnownPages(explore=0, limit=10)
+    for number in range(1000):
+        known.fetched(f"http://{HOST}/clock", number, content=number + 1)
+    (held,) = known._hosts.values()
+    assert len(held.contents) <= 10

@@ -293,20 +293,6 @@ def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
     assert len(known) == 10
     assert len(known._hosts) == 10
     assert sum(len(held.contents) + len(held.keys) for held in known._hosts.values()) == 20
-    for number in range(1000, 2000):
-        known.fetched("http://h.com/clock", number, content=number)
-    assert len(known._hosts["h.com"].contents) <= 10
-
-
-def test_no_more_paths_are_known_to_be_tried_than_pages() -> None:
-    edits = (Edit(Key(start=3), "set", "en"),)
-    context = (Condition(Key(start=3), "in", ("en", "fr")),)
-    known = KnownPages(explore=0, limit=10)
-    known.load(rule_set(Rule(rule_id(HOST, context, edits), HOST, context, edits)))
-    for number in range(200):
-        known.fetched(f"http://h.com/{('en', 'fr')[number % 2]}/{number // 2}", number, content=number // 2 + 1)
-    (held,) = known._hosts.values()
-    assert 0 < len(held.tried or ()) <= 11
 
 
 @pytest.mark.parametrize("retired", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -40,6 +41,13 @@ def test_topics_have_partitions_retention_and_compaction(kafka_bootstrap: str, p
     assert len(described[name + topics.RULES]["partitions"]) == 1
     assert "compact" in said
     assert str(7 * DAY) in said
+
+
+def test_daemons_that_begin_at_once_make_the_topics_together(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.replace(":", "-")
+    with ThreadPoolExecutor(4) as daemons:
+        made = list(daemons.map(lambda _: ensure(kafka_bootstrap, name, partitions=1), range(4)))
+    assert {topic for one in made for topic in one} == {name + topic for topic in TOPICS}
 
 
 def test_what_the_producer_takes_every_topic_takes(
@@ -267,6 +275,7 @@ def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(
     second = transport(kafka_bootstrap, name, held)
     assert second.backlog() == 4
     assert [record.value for record in drain(second, 4)] == [b"6", b"7", b"8", b"9"]
+    assert second.assigned()[partition] == "2"
     assert second.missed == 4
     second.seek(held)
     assert len(drain(second, 4)) == 4

@@ -91,6 +91,16 @@ def test_a_page_is_the_same_again() -> None:
         assert again.serves(other) == purpose.serves(other)
 
 
+def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
+    known = KnownPages(explore=0, limit=10)
+    known.load(RuleSet(HOST, 1, (sid_rule(HOST),)))
+    for number in range(1000):
+        known.fetched(f"http://h{number % 100}.com/{number}?sid=1", number, content=number + 1)
+    assert len(known) == 10
+    assert len(known._hosts) == 10
+    assert sum(len(held.contents) + len(held.keys) for held in known._hosts.values()) == 20
+
+
 def test_no_more_paths_are_known_to_be_tried_than_pages() -> None:
     edits = (Edit(Key(start=3), "set", "en"),)
     context = (Condition(Key(start=3), "in", ("en", "fr")),)

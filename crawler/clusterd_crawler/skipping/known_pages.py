@@ -318,8 +318,7 @@ class KnownPages:
         if known is None or held.is_torn(hashed) or not self._recent(known, at):
             return None
         # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.
-        if known.url != key:
-            applied = (*applied, *known.applied)
+        applied = (*applied, *known.applied)
         if not applied or not held.bears(key, applied):
             return None
         if not _is_own(held, key, known):

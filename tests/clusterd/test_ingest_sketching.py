@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from clusterd.ingest import sketching
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import read
 from clusterd.ingest.sketching import Sketching, day_of
@@ -69,6 +70,11 @@ class TestSketching:
         rows = [RawPage(f"http://a/{n % 3}", text=f"text {n}", sweep="2021-06-01") for n in range(9)]
         day = day_of("2021-06-01") or 0
         assert [sketch.fetched_at - day for sketch in sketched(*rows)] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+    def test_no_page_of_a_dated_sweep_moves_on_for_another_s_sake(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sketching, "SLOTS", 1)
+        rows = [RawPage(f"http://a/{n}", text="x", sweep="2021-06-01") for n in range(3)]
+        assert {sketch.fetched_at for sketch in sketched(*rows)} == {day_of("2021-06-01")}
 
     def test_a_row_s_own_time_and_sweep_come_first(self) -> None:
         given, other = sketched(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from clusterd.cli.commands import run
 from clusterd.ingest.beside import Beside
+from clusterd.ingest.raw import RawPage
 from clusterd.ingest.reading import read
 from clusterd.ingest.sketching import Sketching
 from clusterd_crawler.message import URL_BYTES, File, Redirect
@@ -115,6 +116,8 @@ def test_a_file_with_the_header_of_a_page_is_rejected_and_told(tmp_path: Path, l
     (whole,) = sketching.messages(read(str(tmp_path / "a.warc"), beside=sketching.beside))
     assert isinstance(whole, File)
     assert whole.content == CONTENT  # of all of it
+    for odd in (RawPage(f"{H}/a", PDF, truncated=True), RawPage(f"{H}/a", PDF, status=404)):
+        assert list(Sketching(TEXT).messages([odd])) == []
 
 
 PAGES = 200

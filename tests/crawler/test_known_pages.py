@@ -138,7 +138,7 @@ def test_a_retired_rule_skips_no_more_and_an_older_set_does_not_come_back(known:
     known.fetched("http://h.com/a?sid=1", 1)
     known.load(rule_set(DROP_SID, version=2))
     known.load(rule_set(version=3))
-    assert known.decide("http://h.com/a?sid=2", 2) is None
+    assert not any(known.decide(f"http://h.com/a{query}", 2) for query in ("?sid=2", ""))
     known.load(rule_set(DROP_SID, version=2))
     assert known.decide("http://h.com/a?sid=2", 2) is None
 

@@ -227,7 +227,11 @@ def _without_anchor(url: str) -> str:
 
 
 def beginning(text: str, most: int) -> str:
-    """Return as much of a text as so many bytes of UTF-8 hold: all of it, mostly."""
+    """Return as much of a text as so many bytes of UTF-8 hold: all of it, mostly.
+
+    >>> beginning("wörter", 7), beginning("wörter", 6), beginning("words", 3)
+    ('wörter', 'wörte', 'wor')
+    """
     if 4 * len(text) <= most:
         return text
     data = text[:most].encode("utf-8", "surrogatepass")

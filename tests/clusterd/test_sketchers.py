@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusterd.ingest import sketchers
 from clusterd.ingest.raw import RawPage
 from clusterd.ingest.sketchers import ALONE_PAGES, Task, _Processes, sketch_all
 from clusterd.ingest.sketching import Sketching
@@ -69,6 +70,22 @@ def test_of_long_pages_only_the_beginning_waits_for_the_processes() -> None:
     assert run.shortened == 600
     assert last.content == content_identity(b"<p>599 ".ljust(length, b"."))
     assert most < 100 * length
+
+
+def test_no_more_is_read_ahead_than_the_processes_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may hold more than the memory does, and a page alone fill a chunk."""
+    monkeypatch.setattr(sketchers, "ALONE_BYTES", 0)
+    monkeypatch.setattr(sketchers, "CHUNK_BYTES", 1)
+    read = 0
+
+    def counted() -> Iterator[tuple[int, Task | str]]:
+        nonlocal read
+        for one in islice(tasks(), 100):
+            read += 1
+            yield one
+
+    ahead = [read - done for done, _ in enumerate(sketch_all(counted(), 2), 1)]
+    assert max(ahead) <= 2 * sketchers.AHEAD + 2
 
 
 def test_a_page_that_is_a_fault_of_ours_costs_no_other() -> None:

@@ -153,11 +153,13 @@ class Unreadable:
 
 def test_what_cannot_be_read_back_is_counted_and_takes_nothing_else_along(tmp_path: Path) -> None:
     spider = Spider()
-    kept = Kept(spider, tmp_path, disk_bytes=10**6, memory=1)
     bad = KeptOut("r1", scrapy.Request("http://a.test/bad", meta={"made": Unreadable()}), filtered=False)
-    assert kept.spill([kept_out(spider, 1), bad, kept_out(spider, 2)]) == []
+    entries = [kept_out(spider, 1), bad, kept_out(spider, 2), bad]
+    kept = Kept(spider, tmp_path, disk_bytes=sum(len(pack(entry, spider) or b"") for entry in entries), memory=1)
+    assert kept.spill(entries) == []
     assert [entry.request.url for entry in read_back(kept, "r1")] == ["http://a.test/1", "http://a.test/2"]
-    assert kept.forgotten == 1
+    assert kept.forgotten == 2
+    assert kept.spill(entries) == []  # there is room again
     kept.close()
 
 

@@ -101,6 +101,14 @@ def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
     assert sum(len(held.contents) + len(held.keys) for held in known._hosts.values()) == 20
 
 
+def test_of_domains_that_only_redirect_to_what_fails_nothing_stays_in_memory() -> None:
+    known = KnownPages(explore=0)
+    for number in range(10):
+        known.redirected(f"http://h{number}.example/", f"http://www.h{number}.example/")
+        known.fetched(f"http://www.h{number}.example/", number, good=False)
+    assert not known._hosts
+
+
 def test_no_more_paths_are_known_to_be_tried_than_pages() -> None:
     edits = (Edit(Key(start=3), "set", "en"),)
     context = (Condition(Key(start=3), "in", ("en", "fr")),)

@@ -150,9 +150,10 @@ class Noting:
     def forget(self, domain: str, url: str) -> None:
         """Forget a page, where it is known; of a domain without pages nothing stays."""
         held = self.hosts.get(domain)
-        if held is None or (page := held.page(url)) is None:
+        if held is None:
             return
-        shown = hash(self._sets.key_under_all(url)[0]) if held.shown else 0
-        held.forget(page, hash(self._sets.key(url)[0]), shown)
-        if not held.pages:
+        if (page := held.page(url)) is not None:
+            shown = hash(self._sets.key_under_all(url)[0]) if held.shown else 0
+            held.forget(page, hash(self._sets.key(url)[0]), shown)
+        if not held.pages:  # as where all that it has is a redirect to what failed
             del self.hosts[domain]

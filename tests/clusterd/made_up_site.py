@@ -40,8 +40,10 @@ class Site:
             pass
 
     def lost(self, *urls: str, **options: Any) -> dict[str, queries.Found]:
-        found = queries.find_lost(self.index, self.profile, list(urls) or None, **options)
-        return {one.url: one for one in found}
+        told = list(queries.find_lost(self.index, self.profile, list(urls) or None, **options))
+        found = {one.url: one for one in told}
+        assert len(found) == len(told)
+        return found
 
 
 def url(path: str, host: str = "docs.example") -> str:

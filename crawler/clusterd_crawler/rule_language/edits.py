@@ -180,10 +180,12 @@ def _tokens_of(key: Key, tokens: Mapping[Key, Tokens]) -> Tokens:
 def _decoded(value: str) -> str:
     """Decode every escape of UTF-8, once: ``%2541`` is the text ``%41``, and no ``A``.
 
-    What would be structure is escaped again when it is written; a ``%`` here, since it stays as it is there.
+    What would be structure is escaped again when it is written; a ``%`` here, since it stays as it is there. ``%2B``
+    stays: a ``+`` is a space to forms, and to some servers in a path as well.
     """
     try:
-        return unquote_to_bytes(value).decode("utf-8").replace("%", "%25")
+        parts = [unquote_to_bytes(part).decode("utf-8").replace("%", "%25") for part in value.split("%2B")]
+        return "%2B".join(parts)
     except UnicodeDecodeError:
         return value
 

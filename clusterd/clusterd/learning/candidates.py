@@ -22,6 +22,7 @@ from clusterd.learning.edits.path_titles import path_titles
 from clusterd.learning.edits.path_values import path_values
 from clusterd.learning.edits.proposing import ValuePair, differing_paths
 from clusterd.learning.edits.references import Plans, compared, references
+from clusterd.learning.edits.repeated import repeated
 from clusterd.learning.edits.spellings import (
     cases,
     decoded,
@@ -103,6 +104,7 @@ def _of_pages(snapshot: Snapshot, clusters: list[Rows], counted: Counter[Differe
         item_orders(snapshot, values),
         cases(snapshot, values),
         wiki_spaces(snapshot, values),
+        repeated(snapshot),
     )
     yield from ((edit, 0) for edit in edits)
     yield from ((spelling, PRIORS["form"]) for spelling in form_spaces(snapshot))

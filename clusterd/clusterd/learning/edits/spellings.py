@@ -27,7 +27,7 @@ from clusterd_crawler.rule_language.edits import written
 from clusterd_crawler.rules import FIRST_COMPONENT, Condition, Edit, Key
 from clusterd_crawler.urls import in_query
 
-from clusterd.learning.edits.edit import PathEdit, Rewrite
+from clusterd.learning.edits.edit import CandidateEdit, PathEdit, Rewrite
 from clusterd.learning.edits.proposing import ValuePair, by_values
 from clusterd.learning.evidence.columns import VALUELESS
 from clusterd.learning.evidence.shapes import ColumnKey
@@ -163,8 +163,7 @@ def _in_path(kind: type[PathEdit], edit: Edit, mark: str) -> PathEdit:
     return kind((edit,), change, (Condition(edit.key, "like", (f"*{mark}*",)),))
 
 
-def is_guess(edit: object) -> bool:
+def is_guess(edit: CandidateEdit) -> bool:
     """Whether an edit takes for one what no standard calls so: ``_`` and a space, two spaces in a path, two orders."""
-    if isinstance(edit, Respell):
-        return edit.edit.op == "items" or (edit.edit.op, edit.edit.value) == ("spaces", UNDERSCORE)
-    return isinstance(edit, PathEdit) and (isinstance(edit, SpacesInPath) or edit.transformation[0].op == "items")
+    made = edit.transformation[0]
+    return made.op == "items" or (made.op, made.value) == ("spaces", UNDERSCORE) or isinstance(edit, SpacesInPath)

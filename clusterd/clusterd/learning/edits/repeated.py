@@ -20,7 +20,7 @@ from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import UNNAMED, in_query
 
 from clusterd.learning.evidence.arrays import Flags, Hashes, Rows
-from clusterd.learning.evidence.columns import VALUELESS, value_hash
+from clusterd.learning.evidence.columns import PAIRS, VALUELESS, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 
@@ -99,7 +99,7 @@ def repeated(snapshot: Snapshot) -> Iterator[Repeated]:
             name, number = list_name(key[0])
             lists[name].append((number, key))
     for name, keys in sorted(lists.items()):
-        if len(keys) > 1:
+        if 1 < len(keys) <= PAIRS:  # of more no page that serves as evidence has all
             yield Repeated(name, tuple(key for _, key in sorted(keys)))
 
 

@@ -139,10 +139,11 @@ class Edit:
     ``copy``: takes the value of ``source`` (a deep token: where it has a text; else the rule does not hold); ``lower``,
     ``upper``, ``encode``, ``decode``, ``underscore`` (decoded, with spaces written ``_``), ``spaces`` (with ``+`` and
     ``%20`` written ``value``, which is ``_`` or ``%20``, and nothing decoded), ``items`` (with what ``value`` separates
-    in order), ``without`` (less the last ``value`` in it): the value of ``source`` (of the key itself where None)
-    converted; ``rename``: the query key is called ``value``, unless there is such a key; ``keep``: of the query, only
-    the keys named in ``names`` stay; ``sort``: the order of query keys does not matter, nor that of the
-    parameters of a path component; ``family``: every URL of the context shows what others have shown, mostly one page.
+    in order; where that is ``&``, the values of all query keys of this name, or in place of ``f[0]`` of any ``f[1]``),
+    ``without`` (less the last ``value`` in it): the value of ``source`` (of the key itself where None) converted;
+    ``rename``: the query key is called ``value``, unless there is such a key; ``keep``: of the query, only the keys
+    named in ``names`` stay; ``sort``: the order of query keys does not matter, nor that of the parameters of a path
+    component; ``family``: every URL of the context shows what others have shown, mostly one page.
     """
 
     key: Key

@@ -23,6 +23,7 @@ SORT = rule(9000, Edit(Key(), "sort"))
 INDEX = rule(5000, Edit(Key(end=1), "set", ""))
 MATRIX = drops(5000, ";v")
 ITEMS = rule(30, Edit(Key("colour", 1), "items", ","))
+LISTED = rule(4000, Edit(Key("f[0]"), "items", "&"))
 KEPT = rule(20, Edit(Key(), "keep", names=("a", "sid")))
 
 
@@ -41,13 +42,14 @@ KEPT = rule(20, Edit(Key(), "keep", names=("a", "sid")))
         ("list/?colour=a,b&sid=1", "list/?colour=b,a&sid=2", ITEMS),
         # Both list their items in one order.
         ("list/?colour=b,a&sid=1", "list/?colour=b,a&sid=2", TAGS),
+        ("list/?f[0]=a&f[1]=b&f[2]=c&sid=1", "list/?f[0]=a&f[1]=c&f[2]=b&sid=1", LISTED),
         # What was linked is its own key: the known page's rule decided.
         ("list/?a=1&limit=20", "list/?a=1", LIMIT),
     ],
 )
 def test_the_rule_that_answers(known: str, linked: str, answers: Rule) -> None:
     pages = KnownPages(explore=0.0)
-    pages.load(RuleSet(HOST, 1, (LIMIT, TAGS, SORT, INDEX, MATRIX, ITEMS)))
+    pages.load(RuleSet(HOST, 1, (LIMIT, TAGS, SORT, INDEX, MATRIX, ITEMS, LISTED)))
     pages.fetched(f"http://{HOST}/{known}", 1, content=5)
     skip = pages.decide(f"http://{HOST}/{linked}", 2)
     assert skip is not None

@@ -10,7 +10,7 @@ from typing import Final, cast
 from clusterd.learning.differences import COMPARED, PROPOSED, Difference, differences, duplicates
 from clusterd.learning.edits.aliases import aliases, renamed, renamed_page, without_part
 from clusterd.learning.edits.both import BothAtIndex, BothThere
-from clusterd.learning.edits.deep import cuts, without_ending, without_infix
+from clusterd.learning.edits.deep import cuts, other_ending, without_ending, without_infix
 from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit, Replace
 from clusterd.learning.edits.fixed_values import FixedPairs, fixed_edits
 from clusterd.learning.edits.item_orders import item_orders, item_orders_in_paths
@@ -22,7 +22,15 @@ from clusterd.learning.edits.path_titles import path_titles
 from clusterd.learning.edits.path_values import path_values
 from clusterd.learning.edits.proposing import ValuePair, differing_paths
 from clusterd.learning.edits.references import Plans, compared, references
-from clusterd.learning.edits.spellings import cases, decoded, form_spaces, spaces_in_path, wiki_spaces
+from clusterd.learning.edits.repeated import repeated
+from clusterd.learning.edits.spellings import (
+    cases,
+    decoded,
+    escapes_in_path,
+    form_spaces,
+    spaces_in_path,
+    wiki_spaces,
+)
 from clusterd.learning.edits.synonyms import synonyms
 from clusterd.learning.evidence.arrays import Rows
 from clusterd.learning.evidence.columns import VALUELESS
@@ -38,7 +46,7 @@ ADDED: Final = 16
 DELETIONS: Final = 12
 #: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
 #: framework's query parser suggest; dropping something has to earn all of it.
-PRIORS: Final = {"order": 17, "decode": 14, "form": 14, "index": 5, "slash": 5}
+PRIORS: Final = {"order": 17, "decode": 14, "escapes": 14, "form": 14, "index": 5, "slash": 5}
 
 #: A candidate edit, with the clean trials that its kind brings along.
 Candidate = tuple[CandidateEdit, int]
@@ -96,6 +104,7 @@ def _of_pages(snapshot: Snapshot, clusters: list[Rows], counted: Counter[Differe
         item_orders(snapshot, values),
         cases(snapshot, values),
         wiki_spaces(snapshot, values),
+        repeated(snapshot),
     )
     yield from ((edit, 0) for edit in edits)
     yield from ((spelling, PRIORS["form"]) for spelling in form_spaces(snapshot))
@@ -182,7 +191,9 @@ EDITS: Final[dict[str, Callable[..., CandidateEdit]]] = {
     "part": without_part,
     "ending": without_ending,
     "infix": without_infix,
+    "other ending": other_ending,
     "spaces": spaces_in_path,
+    "escapes": escapes_in_path,
     "swap": lambda kept, gone: renamed(gone, kept),
     "page": lambda kept, gone: renamed_page(gone, kept),
     "both": lambda kind, what, names: BothThere(cast(PathEdit, EDITS[kind](*what)), Drop(names)),

@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from clusterd.learning.edits.deep import ending_of, infix_of
+from clusterd.learning.edits.deep import ending_of, exchanged, infix_of
 from clusterd.learning.edits.fixed_values import TOGETHER
 from clusterd.learning.edits.proposing import begun_alike, in_pairs
-from clusterd.learning.edits.spellings import spaces_of_components
+from clusterd.learning.edits.spellings import escaped, spaces_of_components
 from clusterd.learning.evidence.arrays import Rows, begins, by_number
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
@@ -197,8 +197,12 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
             yield "page", (a, b)
         for text, space in spaces_of_components(a, b):
             yield "spaces", (start + 3, text, space)
+        if escaped(a, b):
+            yield "escapes", (start + 3,)
         longer, shorter = sorted((a, b), key=len, reverse=True)
         if end == 0 and (ending := ending_of(longer, shorter)):
             yield "ending", (ending,)
         elif end == 0 and (infix := infix_of(longer, shorter)):
             yield "infix", infix
+        elif end == 0 and (endings := exchanged(a, b)):
+            yield "other ending", endings

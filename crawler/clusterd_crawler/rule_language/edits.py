@@ -5,6 +5,7 @@ What an edit writes is escaped where it would be read as structure, so that a va
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final
@@ -37,6 +38,10 @@ EditFunction = Callable[[Url], Applied]
 
 #: "Whatever value it has": written over a value, never added where there is none, nor over an empty component.
 ANY_VALUE: Final = "*"
+#: What stands between the values of a query key that is there several times.
+BETWEEN_PAIRS: Final = "&"
+#: A query key with a number: ``f[0]``.
+_NUMBERED: Final = re.compile(r"(.+(?:\[|%5B))(0|[1-9][0-9]{0,2})(\]|%5D)")
 #: Longest value that a deep token is written into: rules that copy a value into itself double it, each time they apply.
 LONGEST: Final = 8192
 #: Characters that stay as they are in a path component and in a query value, as in a canonical URL.
@@ -52,6 +57,8 @@ def compile_edit(edit: Edit, rule: Rule, tokens: Mapping[Key, Tokens]) -> EditFu
         return _keep(frozenset(edit.names))
     if edit.op == "sort":
         return _sort
+    if edit.op == "items" and edit.value == BETWEEN_PAIRS:
+        return _sort_values(edit.key.name)
     if edit.op == "rename":
         return _rename(edit.key, edit.value)
     if edit.op == "delete":
@@ -83,6 +90,34 @@ def _sort(url: Url) -> Applied:
         return None
     url.query, url.matrix = query, matrix
     return Edited.CHANGED
+
+
+def _sort_values(name: str) -> EditFunction:
+    """Put in order the values of a query key that is there several times, or numbered; what has none is no list."""
+    meant = list_name(name)[0]
+
+    def sort_values(url: Url) -> Applied:
+        listed = [(*list_name(known), at) for at, (known, _) in enumerate(url.query)]
+        places = [at for _, at in sorted((number, at) for known, number, at in listed if known == meant)]
+        values = [value for at in places if (value := url.query[at][1]) is not None]
+        ordered = sorted(values)
+        if values == ordered or len(values) < len(places):
+            return None
+        for at, value in zip(places, ordered, strict=True):
+            url.query[at] = (url.query[at][0], value)
+        return Edited.CHANGED
+
+    return sort_values
+
+
+def list_name(name: str) -> tuple[str, int]:
+    """Return the name of the list that a query key is of, as its first key is called, and the number it has there.
+
+    >>> list_name("f[12]"), list_name("f%5B0%5D"), list_name("tag"), list_name("f[01]")
+    (('f[0]', 12), ('f%5B0%5D', 0), ('tag', 0), ('f[01]', 0))
+    """
+    found = _NUMBERED.fullmatch(name)
+    return (f"{found[1]}0{found[3]}", int(found[2])) if found else (name, 0)
 
 
 def _rename(key: Key, name: str) -> EditFunction:
@@ -180,10 +215,12 @@ def _tokens_of(key: Key, tokens: Mapping[Key, Tokens]) -> Tokens:
 def _decoded(value: str) -> str:
     """Decode every escape of UTF-8, once: ``%2541`` is the text ``%41``, and no ``A``.
 
-    What would be structure is escaped again when it is written; a ``%`` here, since it stays as it is there.
+    What would be structure is escaped again when it is written; a ``%`` here, since it stays as it is there. ``%2B``
+    stays: a ``+`` is a space to forms, and to some servers in a path as well.
     """
     try:
-        return unquote_to_bytes(value).decode("utf-8").replace("%", "%25")
+        parts = [unquote_to_bytes(part).decode("utf-8").replace("%", "%25") for part in value.split("%2B")]
+        return "%2B".join(parts)
     except UnicodeDecodeError:
         return value
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from clusterd_crawler.rule_language.edits import list_name
 from clusterd_crawler.rules import Rule
 from clusterd_crawler.urls import Url, parse
 
@@ -28,7 +29,7 @@ class _Known:
 
 def _known(rule: Rule) -> _Known:
     ops = {edit.op for edit in rule.transformation}
-    names = frozenset(edit.key.name for edit in rule.transformation if edit.op != "sort")
+    names = frozenset(list_name(edit.key.name)[0] for edit in rule.transformation if edit.op != "sort")
     return _Known(None if ops & {"family", "keep"} else names, "sort" in ops, rule.support)
 
 
@@ -68,5 +69,5 @@ def _differing(one: Url, other: Url) -> set[str]:
 def _values(url: Url) -> dict[str, list[str | None]]:
     found: dict[str, list[str | None]] = {}
     for name, value in (*url.query, *((name, value) for _, name, value in url.matrix or ())):
-        found.setdefault(name, []).append(value)
+        found.setdefault(list_name(name)[0], []).append(value)
     return found

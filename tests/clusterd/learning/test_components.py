@@ -31,6 +31,35 @@ def test_a_title_that_may_be_left_out_goes() -> None:
     assert same(rules, "item/900/new", "item/900")
 
 
+def dated(numbers: range, date: str) -> list[tuple[str, int]]:
+    """Return articles, each under its title and under that in the folders of its date."""
+    form = {"month": "20{:02}/{:02}/title-{}", "day": "blog/20{:02}/{:02}/1{}/title-{}"}[date]
+    folder = "blog/" if date == "day" else ""
+    fields = [(n % 10, n // 10 % 12 + 1, *([n % 9] if date == "day" else []), n) for n in numbers]
+    return [page for n in fields for page in ((form.format(*n), n[-1]), (f"{folder}title-{n[-1]}", n[-1]))]
+
+
+@pytest.mark.parametrize("date", ["month", "day"])
+def test_components_that_may_be_left_out_together_go_together(date: str) -> None:
+    others = [(f"shop/{n % 40}/{n // 40}", 1000 + n) for n in range(200)]
+    new, other, plain = (dated(range(n, n + 1), date) for n in (900, 901, 902))
+
+    rules = learned(dated(range(150), date) + others)
+
+    assert same(rules, new[0][0], new[1][0])
+    assert not same(rules, new[0][0], other[0][0])
+    assert not same(rules, f"x/{plain[0][0]}", plain[1][0])
+    assert not same(rules, "shop/7/2", "2")
+    assert not same(learned(dated(range(80), date)), new[0][0], new[1][0])
+
+
+def test_titles_of_which_each_month_has_its_own_stay_apart() -> None:
+    pages = dated(range(300), "month") + [(f"20{n % 10:02}/06/index", 2000 + n) for n in range(10)]
+    pages += [("index", 3000)]
+
+    assert not same(learned(pages), "2003/06/index", "2004/06/index")
+
+
 def test_a_session_goes_whatever_its_value_and_folders_of_that_depth_stay() -> None:
     pages = [(f"(S({page}q{visit}))/docs/page{page}.aspx", page) for page in range(150) for visit in range(2)]
     pages += [(f"docs/page{page}.aspx", page) for page in range(150)]
@@ -62,8 +91,12 @@ def test_a_component_that_is_mostly_a_title_stays(share: int) -> None:
 @pytest.mark.parametrize(
     ("long", "short", "place"),
     [
-        (["a", "b", "t", "c"], ["a", "b", "c"], (True, 4, 2)),
-        (["a", "t", "c"], ["a", "u", "c"], (False, 3, 1)),
+        (["a", "b", "t", "c"], ["a", "b", "c"], (1, 4, 2)),
+        (["a", "t", "c"], ["a", "u", "c"], (0, 3, 1)),
+        (["2020", "03", "title"], ["title"], (2, 3, 0)),
+        (["a", "2020", "03", "12", "title"], ["a", "title"], (3, 5, 1)),
+        (["a", "b", "c", "d", "title"], ["title"], None),
+        (["a", "", "title"], ["title"], None),
         (["a", "t", "c"], ["b", "u", "c"], None),
         (["a", "t", "", "c"], ["a", "t", "c"], None),
         (["a", "t"], ["a", ""], None),
@@ -71,7 +104,7 @@ def test_a_component_that_is_mostly_a_title_stays(share: int) -> None:
         (["a", "t", "c", "d"], ["a", "b"], None),
     ],
 )
-def test_only_paths_that_differ_in_one_component_say_something(
+def test_only_paths_that_differ_in_components_that_stand_together_say_something(
     long: list[str], short: list[str], place: Place | None
 ) -> None:
     components = Components()
@@ -80,7 +113,8 @@ def test_only_paths_that_differ_in_one_component_say_something(
 
 
 def test_of_a_long_path_one_more_component_is_looked_at_but_not_the_one_that_goes() -> None:
-    assert [_edit(True, depth, at, "").beyond for depth, at in ((3, 2), (5, 2), (5, 0))] == [0, 6, 5]
+    assert [_edit(1, depth, at, "").beyond for depth, at in ((3, 2), (5, 2), (5, 0))] == [0, 6, 5]
+    assert [_edit(2, depth, at, "").beyond for depth, at in ((3, 0), (5, 2), (5, 1))] == [0, 0, 6]
 
 
 def test_few_pages_say_nothing_of_any_value() -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from tests.clusterd.learning.one_host import HOST, explored_more, key, learned
 
+ENDINGS = ("htm", "html")
+
 
 @pytest.mark.parametrize("delimiter", [":", "-"])
 def test_a_title_behind_an_identifier_does_not_matter(delimiter: str) -> None:
@@ -94,3 +96,27 @@ def test_a_word_before_the_ending_that_matters_now_and_then_stays(share: int) ->
     ]
 
     assert key(learned(pages), "new_en.html") != key(learned(pages), "new.html")
+
+
+def test_of_two_endings_one_is_written_for_the_other() -> None:
+    pages = [(f"docs/page{n}.{ending}", n) for n in range(80) for ending in ENDINGS]
+
+    rules = learned(pages)
+
+    assert key(rules, "docs/a.new.html") == key(rules, "docs/a.new.htm")
+    assert key(rules, "docs/new.php") != key(rules, "docs/new.htm")
+    assert key(rules, "docs/new.xhtml") != key(rules, "docs/new.htm")
+    assert key(rules, "other/new.html") != key(rules, "other/new.htm")
+    assert key(learned(pages[:80]), "docs/new.html") != key(learned(pages[:80]), "docs/new.htm")
+
+
+@pytest.mark.parametrize("share", [10, 30])
+def test_endings_that_show_something_else_now_and_then_stay(share: int) -> None:
+    pages = [(f"docs/page{n}.{ending}", 2 * n) for n in range(80) for ending in ENDINGS]
+    pages += [
+        (f"docs/old{n}.{ending}", 900 + 2 * n + len(ending) % 2) for n in range(0, 80, share) for ending in ENDINGS
+    ]
+
+    rules = learned(pages)
+
+    assert key(rules, "docs/new.html") != key(rules, "docs/new.htm")

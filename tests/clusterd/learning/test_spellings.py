@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from clusterd.learning.edits.spellings import spaces, spelled
+from clusterd.learning.edits.spellings import escapes_in_path, spaces, spelled
 from clusterd.learning.evidence.columns import Evidence
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.interchange.files import read_rules, write_rules
@@ -149,3 +149,44 @@ def test_capitals_that_matter_now_and_then_stay() -> None:
     ]
 
     assert key(learned(crawl), "list?name=Ab") != key(learned(crawl), "list?name=ab")
+
+
+def escaped(numbers: Iterable[int], *, content: int = 0) -> list[tuple[str, int]]:
+    """Return articles of a wiki, each with its signs as they stand and escaped; ``content``: each shows its own."""
+    return [
+        (f"wiki/{name.format(number)}", 2 * number + content * at)
+        for number in numbers
+        for at, name in enumerate(("{}_(film)", "{}_%28film%29"))
+    ]
+
+
+def test_escapes_in_a_path_that_need_not_be_there_take_few_trials() -> None:
+    rules = learned(escaped(range(5)))
+
+    assert same(rules, "wiki/New_(band),_the", "wiki/New_%28band%29%2C_the")
+    assert same(rules, "wiki/New:Page", "wiki/New%3APage")
+    assert not same(rules, "wiki/AC%2FDC", "wiki/AC/DC")
+    assert not same(rules, "wiki/caf%E9", "wiki/caf%C3%A9")
+
+
+def test_an_escaped_plus_in_a_path_is_no_space() -> None:
+    """A site for which ``+`` is a space has pages of ``c++`` under ``c%2B%2B``."""
+    crawl = escaped(range(5)) + [(f"wiki/a{space}{n}", 1000 + n) for n in range(150) for space in ("+", "%20")]
+
+    rules = learned(crawl)
+
+    assert same(rules, "wiki/c+_(language)", "wiki/c%20_%28language%29")
+    assert not same(rules, "wiki/c+_(language)", "wiki/c%2B_(language)")
+
+
+def test_escapes_that_are_content_stay() -> None:
+    assert not same(learned(escaped(range(40), content=1)), "wiki/New_(band)", "wiki/New_%28band%29")
+
+
+@pytest.mark.parametrize("name", ["a%28b%29", "a%20b%3Bc%3D%3F", "a%2Fb%23", "a%252Cb", "caf%E9%2C", "%"])
+def test_what_is_judged_of_escapes_is_what_the_crawler_writes(name: str) -> None:
+    rules = learned(escaped(range(5)))
+
+    changed = escapes_in_path(4).change(["wiki", name])
+
+    assert changed is None or key(rules, f"wiki/{name}") == f"http://{HOST}/{'/'.join(changed)}"

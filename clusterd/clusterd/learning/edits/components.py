@@ -2,7 +2,8 @@
 
 Koppula et al. 2010, section 3.2: a key whose value pages of one content differ in is irrelevant. Pages of one content
 and one query that differ in one component propose that its value does not matter; such a page and one that lacks the
-component propose that it goes, which brings these under one key too. Either is judged for the paths of one depth. That
+component propose that it goes, which brings these under one key too, and so do two or three that stand together (the
+date in ``/2020/03/title``, the categories in ``/toys/wood/train``). Either is judged for the paths of one depth. That
 the component takes many values is what tells it from a folder with two names (`aliases`) and from a word of its own
 (``/print``), which need not have any value. Where values that mean the same begin alike (``(S(``, ``sid-``), the edit
 is meant for values that begin so (deep tokens, section 3.1.2): other paths of that depth have folders there.
@@ -18,7 +19,7 @@ from typing import Final
 
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
-from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.edits.edit import PathEdit, shortened
 from clusterd.learning.edits.proposing import begun_alike
 
 #: Fewest contents that propose an edit, and fewest values that the component takes in them.
@@ -29,8 +30,11 @@ EDITS: Final = 4
 #: The last place of which a context knows the component by itself (`attributes`).
 KNOWN: Final = 4
 
-#: Whether the component goes, how many components the path has, and which of them it is (from 0).
-Place = tuple[bool, int, int]
+#: Most components that go together: a date, or a category with those that it is in.
+TOGETHER: Final = 3
+
+#: How many components go (0: one that may have any value), how many the path has, which is the first of them (from 0).
+Place = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +59,16 @@ class Components:
     def note(self, short: list[str], long: list[str]) -> None:
         """Take two paths of one content and one query; of two lengths the shorter one first."""
         surplus = len(long) - len(short)
-        if surplus > 1:
+        if surplus > TOGETHER:
             return
         at = begun_alike(short, long)
-        if short[at + 1 - surplus :] != long[at + 1 :] or not long[at] or (not surplus and not short[at]):
+        end = at + max(surplus, 1)
+        if short[end - surplus :] != long[end:] or not all(long[at:end]) or (not surplus and not short[at]):
             return
-        place = (surplus > 0, len(long), at)
+        place = (surplus, len(long), at)
         self._seen.add(place)
         if len(self._values[place]) < VALUES:
-            self._values[place].update((long[at],) if surplus else (long[at], short[at]))
+            self._values[place].update(("/".join(long[at:end]),) if surplus else (long[at], short[at]))
         if not surplus:
             self._begun[len(long), at][_beginning(short[at], long[at])] += 1
 
@@ -89,7 +94,7 @@ class Components:
 
         Of ``ref=pd_7``, ``ref=pd_8`` and ``ref=sr_9`` that is ``ref=pd_``, then ``ref=``: other values may matter.
         """
-        begun = self._begun[place[1:]]
+        begun = self._begun[place[1:]] if place[0] < 2 else Counter[str]()
         pairs: Counter[str] = Counter()
         for text, count in begun.items():
             pairs.update({text[:end]: count for end in range(1, len(text) + 1) if not text[end - 1].isalnum()})
@@ -111,19 +116,21 @@ def _beginning(first: str, second: str) -> str:
     return "" if "*" in first[:end] else first[:end]
 
 
-def _edit(goes: bool, depth: int, at: int, begins: str) -> PathEdit:
+def _edit(gone: int, depth: int, at: int, begins: str) -> PathEdit:
+    end = at + max(gone, 1)
+
     def change(parts: list[str]) -> list[str] | None:
         # Of an empty one nothing tells the crawl either, where it may go.
-        if len(parts) != depth or not (parts[at] or goes) or not parts[at].startswith(begins):
+        if len(parts) != depth or not (parts[at] or gone) or not parts[at].startswith(begins):
             return None
-        return [*parts[:at], *([] if goes else ["*"]), *parts[at + 1 :]]
+        return [*parts[:at], *([] if gone else ["*"]), *parts[end:]]
 
     key = component(at)
-    edit = Edit(key, "delete") if goes else Edit(key, "set", "*")
+    edits = shortened(end, at) if gone else (Edit(key, "set", "*"),)
     needs = [Condition(Key(), "depth", (str(depth),))]
     if begins:
         needs.append(Condition(key, "like", (f"{begins}*",)))
     # The first two components and the last are known by themselves; of a longer path one more is.
-    beyond = next((component(place).start for place in range(KNOWN - 2, depth - 1) if place != at), 0)
+    beyond = next((component(place).start for place in range(KNOWN - 2, depth - 1) if not at <= place < end), 0)
     kind = PrefixedComponent if begins else AnyComponent
-    return kind((edit,), change, tuple(needs), beyond=beyond)
+    return kind(edits, change, tuple(needs), beyond=beyond)

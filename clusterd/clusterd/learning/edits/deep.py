@@ -3,7 +3,7 @@
 Koppula et al. 2010, sections 3.1.2 and 3.3: deep tokens, and a value that is copied from one of them. Of a parameter
 what follows the identifier may go, with the delimiter before it; of the last component a stated ending. Both are said
 by a ``like`` pattern and by copying its first token over the whole. What stands before an ending that stays, a word or
-the number of the first page, is taken out.
+the number of the first page, is taken out. Of two endings (``.htm``, ``.html``) one is written for the other.
 
 Cost: of a cut as of any edit of a parameter's values; of an ending as of any edit of paths.
 """
@@ -30,6 +30,9 @@ CUTS: Final = 4
 IDENTIFIER: Final = re.compile(r"([0-9]+)([-:_,.;~])")
 #: Longest ending that is looked at.
 LONGEST: Final = 16
+#: A name and its ending, which is one run of letters; its place among the deep tokens of ``*.html``, behind the dot.
+EXTENSION: Final = re.compile(r"(.+)\.([a-z]{1,5}|[A-Z]{1,5})")
+EXTENSION_TOKEN: Final = 3
 #: What may stand before an ending: a delimiter and a word or number; the ending.
 INFIX: Final = re.compile(r"([-_.,~][A-Za-z0-9]{1,12})(\.[A-Za-z]{1,5})")
 
@@ -109,6 +112,29 @@ def without_ending(ending: str) -> Ending:
         return [*parts[:-1], text] if text and text != parts[-1] else None
 
     return Ending((Edit(last, "copy", source=Key(end=1, deep=1)),), change, (Condition(last, "like", (f"*{ending}",)),))
+
+
+def exchanged(first: str, second: str) -> tuple[str, str] | None:
+    """Return in which endings alone two components differ, the one that stays first; None where in something else.
+
+    >>> exchanged("about.html", "about.htm"), exchanged("about.html", "team.htm"), exchanged("a.1", "a.2")
+    (('htm', 'html'), None, None)
+    """
+    one, other = EXTENSION.fullmatch(first), EXTENSION.fullmatch(second)
+    if not one or not other or one[1] != other[1]:
+        return None
+    kept, gone = sorted((one[2], other[2]))
+    return kept, gone
+
+
+def other_ending(kept: str, gone: str) -> Ending:
+    """Return the edit by which an ending of the last component becomes another one."""
+
+    def change(parts: list[str]) -> list[str] | None:
+        return [*parts[:-1], parts[-1].removesuffix(gone) + kept] if parts[-1].endswith(f".{gone}") else None
+
+    last = Condition(Key(end=1), "like", (f"*.{gone}",))
+    return Ending((Edit(Key(end=1, deep=EXTENSION_TOKEN), "set", kept),), change, (last,))
 
 
 def infix_of(long: str, short: str) -> tuple[str, str] | None:

@@ -4,7 +4,7 @@ Faceted search links each value of a filter with those that are chosen already, 
 values make k! URLs. Two values of one content that hold the same items, separated by one sign, in another order
 propose that these are put in order: of that parameter, or of that component in paths of that depth. What looks like a
 list may be none (``paris-london``, ``10-50``, ``price,name``), and mostly shows the same all the same: this needs the
-trials that any text needs (`spellings.is_guess`).
+trials that any text needs (`spellings.is_guess`). (Values that stand in parameters of one name: `repeated`.)
 
 Cost: linear in the pairs of values, and in the pages of a content, of which at most
 `proposing.COMPARED` are compared.
@@ -17,11 +17,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from clusterd_crawler.rule_language.edits import written
+from clusterd_crawler.rule_language.edits import list_name, written
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import CandidateEdit, PathEdit
 from clusterd.learning.edits.proposing import PathsByQuery, ValuePair, by_paths, by_values
+from clusterd.learning.edits.repeated import Repeated
 from clusterd.learning.edits.spellings import Respell
 from clusterd.learning.evidence.snapshot import Snapshot
 
@@ -77,6 +78,8 @@ def _among(paths: list[list[str]]) -> set[Place]:
 def is_list(edit: CandidateEdit, key: Key) -> bool:
     """Whether an edit puts in order what a key says: of twenty lists the luckiest is no context, nor are its items."""
     made = edit.transformation[0]
+    if isinstance(edit, Repeated):
+        return list_name(key.name)[0] == edit.name
     if made.op != "items" or made.key.name or key.name:
         return made.op == "items" and made.key == key
     at, depth = made.key.index, int(edit.needs[0].values[0])

@@ -9,9 +9,10 @@ plus in most paths, ``snake_case`` is not ``snake case`` for every search. So ea
 - Of a parameter, where pages of one content have ``_`` in the one value and a space in the other: written ``_``.
 - Of a component of the path, where pages of one content differ in it so: for ``%20`` and for ``+`` apart, each in
   components that have it. ``_`` is written where it was seen to be the same, and ``%20`` where only ``+`` was.
+- Of a component, where pages of one content have an escape in the one and what it stands for in the other.
 
-No standard says the last two, and titles take ever new values: they need the trials that any text needs (`is_guess`).
-So does the order of what a value lists (`item_orders`).
+No standard says ``_``, nor spaces in a path, and titles take ever new values: they need the trials that any text needs
+(`is_guess`). So does the order of what a value lists (`item_orders`).
 
 Cost: of a parameter a pass over its distinct values, at most `VALUES`; of the path as of any edit of paths.
 """
@@ -23,10 +24,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterd_crawler.rule_language.edits import written
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import FIRST_COMPONENT, Condition, Edit, Key
 from clusterd_crawler.urls import in_query
 
-from clusterd.learning.edits.edit import PathEdit, Rewrite
+from clusterd.learning.edits.edit import CandidateEdit, PathEdit, Rewrite
 from clusterd.learning.edits.proposing import ValuePair, by_values
 from clusterd.learning.evidence.columns import VALUELESS
 from clusterd.learning.evidence.shapes import ColumnKey
@@ -130,21 +131,39 @@ def spaces_of_components(first: str, second: str) -> Iterator[tuple[str, str]]:
             yield text, space
 
 
-def spaces_in_path(start: int, text: str, space: str) -> SpacesInPath:
+def spaces_in_path(start: int, text: str, space: str) -> PathEdit:
     """Return the edit of a component that has such a space."""
-    key = Key(start=start)
-    edit, index = Edit(key, "spaces", text), key.index
+    return _in_path(SpacesInPath, Edit(Key(start=start), "spaces", text), space)
+
+
+def escaped(first: str, second: str) -> bool:
+    """Whether two components, which differ, do so in nothing but escapes.
+
+    >>> escaped("a%2Cb", "a,b"), escaped("a%2Fb", "a-b"), escaped("caf%E9", "caf%C3%A9")
+    (True, False, False)
+    """
+    edit = Edit(Key(start=FIRST_COMPONENT), "decode")
+    return "%" in first + second and written(edit, first) == written(edit, second)
+
+
+def escapes_in_path(start: int) -> PathEdit:
+    """Return the edit of a component that has an escape: what need not be one becomes what it stands for."""
+    return _in_path(PathEdit, Edit(Key(start=start), "decode"), "%")
+
+
+def _in_path(kind: type[PathEdit], edit: Edit, mark: str) -> PathEdit:
+    """Return the edit of a component that has such a mark."""
+    index = edit.key.index
 
     def change(parts: list[str]) -> list[str] | None:
-        if len(parts) <= index or space not in parts[index]:
+        if len(parts) <= index or mark not in parts[index]:
             return None
         return [*parts[:index], written(edit, parts[index]), *parts[index + 1 :]]
 
-    return SpacesInPath((edit,), change, (Condition(key, "like", (f"*{space}*",)),))
+    return kind((edit,), change, (Condition(edit.key, "like", (f"*{mark}*",)),))
 
 
-def is_guess(edit: object) -> bool:
+def is_guess(edit: CandidateEdit) -> bool:
     """Whether an edit takes for one what no standard calls so: ``_`` and a space, two spaces in a path, two orders."""
-    if isinstance(edit, Respell):
-        return edit.edit.op == "items" or (edit.edit.op, edit.edit.value) == ("spaces", UNDERSCORE)
-    return isinstance(edit, PathEdit) and (isinstance(edit, SpacesInPath) or edit.transformation[0].op == "items")
+    made = edit.transformation[0]
+    return made.op == "items" or (made.op, made.value) == ("spaces", UNDERSCORE) or isinstance(edit, SpacesInPath)

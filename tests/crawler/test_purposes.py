@@ -54,6 +54,7 @@ ASKED: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     "in the usual language": ({}, {"headers": {"Accept-Language": "en"}}, True),
     "by a script": ({}, {"headers": {"X-Requested-With": "XMLHttpRequest"}}, False),
     "by another browser": ({}, {"headers": {"User-Agent": "other", "Referer": "http://h.com/"}}, True),
+    "as another browser": ({"meta": {"impersonate": "chrome"}}, {"meta": {"impersonate": "safari"}}, True),
 }
 
 

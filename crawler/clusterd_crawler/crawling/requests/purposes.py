@@ -46,7 +46,8 @@ META: Final = ("cookiejar", "dont_merge_cookies", "playwright", "playwright_cont
 #: Key of what scrapy-playwright's browser is to do on a page before it is read: objects, a list of them or a table.
 PAGE_METHODS: Final = "playwright_page_methods"
 #: Keys of a request's meta that Scrapy's components look at, or set, as do scrapy-impersonate, scrapy-playwright and
-#: scrapy-rotating-proxies.
+#: scrapy-rotating-proxies. As which browser a page is asked for is looked at no more than the header User-Agent:
+#: projects draw one at random for each request.
 COMPONENTS: Final = frozenset(
     {
         *("allow_offsite", "autothrottle_dont_adjust_delay", "bindaddress", "cache_timestamp", "cached_response"),
@@ -56,7 +57,8 @@ COMPONENTS: Final = frozenset(
         *("handle_httpstatus_list", "is_secure", "is_start_request", "max_retry_times", "priority_adjust", "proxy"),
         *("redirect_reasons", "redirect_times", "redirect_ttl", "redirect_urls", "referrer_policy", "retry_times"),
         "verbatim_url",
-        *("impersonate_request_bytes", "impersonate_response_bytes", "playwright_page", "proxy_retry_times"),
+        *("impersonate", "impersonate_request_bytes", "impersonate_response_bytes"),
+        *("playwright_page", "proxy_retry_times"),
     }
 )
 #: What the keys of other components begin with, and ours.

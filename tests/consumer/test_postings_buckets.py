@@ -307,10 +307,10 @@ def test_who_is_withdrawn_is_found_wherever_the_entries_have_gone(client: Client
     left = {"appended": [3, 7], "common": [3, 6, 7, 8]}.get(meanwhile, [3])
     assert look_up(lists, np.array([1 << 16, 2 << 16, 3 << 16, 5, 6], np.uint32)) == left
     base = f"{prefix}{{0}}"
-    stored = [client.get(key) or b"" for key in client.scan_iter(f"{base}:p:*", count=10_000)]
-    listed = [n for one in stored for _, n in buckets.ENTRY.iter_unpack(one) if n]
-    assert int(client.get(f"{base}:pn") or 0) == len(listed)
-    assert not {1, 2} & set(listed)
+    stored = {key: client.get(key) or b"" for key in client.scan_iter(f"{base}:p:*", count=10_000)}
+    listed = [(key, head, n) for key, one in stored.items() for head, n in buckets.ENTRY.iter_unpack(one) if n]
+    assert int(client.get(f"{base}:pn") or 0) == len(listed) == len(set(listed))
+    assert not {1, 2} & {n for _, _, n in listed}
 
 
 def test_what_is_posted_again_is_there_once(client: Client, prefix: str) -> None:
@@ -359,6 +359,7 @@ def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(clien
             joined = set.union({number}, *(together.get(other, {other}) for other in others))
             together.update(dict.fromkeys(joined, joined))
     assert together[40] == set(range(1, 41))
+    assert found[-1] == [35, 39]  # the last, and one `bound` back
     assert look_up(lists, key) == [38, 39, 40]
 
 

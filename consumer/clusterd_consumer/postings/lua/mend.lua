@@ -43,7 +43,7 @@ end
 -- What a document in this place of a common list (packed) is proposed; one at the front, those behind it, too.
 local function proposed_at(packed, p, bound, latest)
   if p <= latest then return sub(packed, 1, 4 * (latest + 1)) end
-  local far = math.max(1, p - math.max(latest, bound))
+  local far = math.max(1, p - bound)
   return sub(packed, 4 * far - 3, 4 * far) .. sub(packed, 4 * (p - latest + 1) - 3, 4 * (p - 1))
 end
 

@@ -91,9 +91,7 @@ class Homes:
 
     def hand(self, name: str, numbered: Iterable[tuple[int, bytes]]) -> None:
         """Run a function in the home of each number, with all that is packed for that home; nowhere without any."""
-        groups = self.by_home(numbered)
-        if groups:
-            self.each(name, {place: (b"".join(of),) for place, of in groups.items()})
+        self.each(name, {place: (b"".join(of),) for place, of in self.by_home(numbered).items()})
 
     def rounds(
         self, counts: Sequence[int], part: int = PART, alone: int = CHUNK
@@ -145,4 +143,4 @@ class Homes:
 
     def send(self, requests: Sequence[Request]) -> list[Any]:
         """Ask several things of several homes."""
-        return self._calls.ask(requests) if requests else []
+        return self._calls.ask(requests)

@@ -349,18 +349,22 @@ def test_what_lies_in_its_place_already_is_read_and_not_written(client: Client, 
     assert lists.propose([posting(1, b"first", keys), posting(3, b"third", keys[1:], fresh=True)])[0] == [[2, 3], [1]]
 
 
-def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(client: Client, prefix: str) -> None:
+@pytest.mark.parametrize("fresh", [True, False], ids=["appended", "posted again"])
+def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(
+    client: Client, prefix: str, fresh: bool
+) -> None:
     lists = RedisLists(Calls(client), prefix, hash_tags(1), SCHEME)
     key = np.array([9], np.uint32)
     together = {1: {1}}
     for start in range(1, 41, 8):
-        found, *_ = lists.propose([posting(n, b"s", key) for n in range(start, start + 8)])
+        found, *_ = lists.propose([posting(n, b"s", key, fresh) for n in range(start, start + 8)])
         for number, others in zip(range(start, start + 8), found, strict=True):
             joined = set.union({number}, *(together.get(other, {other}) for other in others))
             together.update(dict.fromkeys(joined, joined))
     assert together[40] == set(range(1, 41))
     assert found[-1] == [35, 39]  # the last, and one `bound` back
     assert look_up(lists, key) == [38, 39, 40]
+    assert int(client.get(f"{prefix}{{0}}:pn") or 0) == 1, "of a common list a bucket has one entry"
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])

@@ -50,6 +50,18 @@ def test_a_policy_that_is_removed_leaves_the_others_as_they_were(opened: Opened)
     assert partition(index, index.policies()) == expected(crawl, index.policies())
 
 
+def test_a_cluster_falls_apart_also_after_another_policy_was_removed(opened: Opened) -> None:
+    index = opened((*DEFAULT_POLICIES, LOOSE))
+    chain = [page(f"http://h.example/{n}", 1, range(25 * n, 25 * n + 100)) for n in range(9)]
+    index.apply(chain)
+    index.remove_policy(LOOSE.name)
+    settled(index)
+    change = page(chain[4].url, 2, range(9000, 9100))
+    index.apply([change])
+    settled(index)
+    assert partition(index) == expected([*chain, change])
+
+
 def test_the_only_policy_is_removed_which_has_no_place(opened: Opened) -> None:
     index = opened((IDENTICAL,))
     index.remove_policy(IDENTICAL.name)

@@ -64,7 +64,7 @@ local function common_list(key, first, mine, bound, latest)
   local packed = table.concat(parts)
   for at = 1, #mine do
     local p = places[at]
-    proposed[mine[at]] = (first and p <= bound + 1 and first or proposed_at(packed, p, bound, latest)) .. COMMON
+    proposed[mine[at]] = (p <= bound + 1 and first or proposed_at(packed, p, bound, latest)) .. COMMON
   end
   call('SET', common_key(key), sub(packed, -4 * bound))
   return proposed

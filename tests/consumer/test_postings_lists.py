@@ -60,6 +60,9 @@ def test_tables_grow_shrink_and_leave_nothing(lists: RedisLists, prefix: str, re
         lists.propose([posting(n, b"x" * n, posted[n], fresh=True) for n in range(start, start + 500)])
     assert look_up(lists, np.concatenate([posted[7], posted[2999]])) == [7, 2999]
     assert lists.sketches([7, 2999, 4000]) == {7: b"x" * 7, 2999: b"x" * 2999, 4000: b""}
+    shared = dict.fromkeys(range(1, 9), keys([1]))
+    lists.propose([posting(n, b"x" * n, of) for n, of in shared.items()])
+    lists.withdraw(shared)
     lists.withdraw(posted)
     lists.discard(list(posted))
     assert look_up(lists, np.concatenate(list(posted.values()))) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -52,6 +53,17 @@ def test_one_text_of_one_time_shows_the_frame_that_came_last(index: Index) -> No
     index.apply([framed(A, 1, MAIN, CHROME), framed(A, 1, MAIN, OTHER)])
     settled(index)
     assert found(index, MAIN, OTHER) == [(A, 1.0)]
+
+
+def test_pages_leave_a_frame_and_return_to_it_one_by_one(index: Index) -> None:
+    urls, dice = [f"{A}{n}" for n in range(6)], random.Random(4)
+    index.apply([framed(url, 1, MAIN, CHROME) for url in urls])
+    shown = set(urls)
+    for at in range(2, 40):
+        url = dice.choice(urls)
+        shown ^= {url}
+        index.apply([framed(url, at, MAIN, CHROME if url in shown else OTHER)])
+        assert found(index, CHROME) == [(one, 0.5) for one in sorted(shown)]
 
 
 def test_a_recrawled_page_shows_its_latest_frame_in_whatever_order(index: Index) -> None:

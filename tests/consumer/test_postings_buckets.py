@@ -307,10 +307,10 @@ def test_who_is_withdrawn_is_found_wherever_the_entries_have_gone(client: Client
     left = {"appended": [3, 7], "common": [3, 6, 7, 8]}.get(meanwhile, [3])
     assert look_up(lists, np.array([1 << 16, 2 << 16, 3 << 16, 5, 6], np.uint32)) == left
     base = f"{prefix}{{0}}"
-    stored = [client.get(key) or b"" for key in client.scan_iter(f"{base}:p:*", count=10_000)]
-    listed = [n for one in stored for _, n in buckets.ENTRY.iter_unpack(one) if n]
-    assert int(client.get(f"{base}:pn") or 0) == len(listed)
-    assert not {1, 2} & set(listed)
+    stored = {key: client.get(key) or b"" for key in client.scan_iter(f"{base}:p:*", count=10_000)}
+    listed = [(key, head, n) for key, one in stored.items() for head, n in buckets.ENTRY.iter_unpack(one) if n]
+    assert int(client.get(f"{base}:pn") or 0) == len(listed) == len(set(listed))
+    assert not {1, 2} & {n for _, _, n in listed}
 
 
 def test_what_is_posted_again_is_there_once(client: Client, prefix: str) -> None:
@@ -349,17 +349,22 @@ def test_what_lies_in_its_place_already_is_read_and_not_written(client: Client, 
     assert lists.propose([posting(1, b"first", keys), posting(3, b"third", keys[1:], fresh=True)])[0] == [[2, 3], [1]]
 
 
-def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(client: Client, prefix: str) -> None:
+@pytest.mark.parametrize("fresh", [True, False], ids=["appended", "posted again"])
+def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(
+    client: Client, prefix: str, fresh: bool
+) -> None:
     lists = RedisLists(Calls(client), prefix, hash_tags(1), SCHEME)
     key = np.array([9], np.uint32)
     together = {1: {1}}
     for start in range(1, 41, 8):
-        found, *_ = lists.propose([posting(n, b"s", key) for n in range(start, start + 8)])
+        found, *_ = lists.propose([posting(n, b"s", key, fresh) for n in range(start, start + 8)])
         for number, others in zip(range(start, start + 8), found, strict=True):
             joined = set.union({number}, *(together.get(other, {other}) for other in others))
             together.update(dict.fromkeys(joined, joined))
     assert together[40] == set(range(1, 41))
+    assert found[-1] == [35, 39]  # the last, and one `bound` back
     assert look_up(lists, key) == [38, 39, 40]
+    assert int(client.get(f"{prefix}{{0}}:pn") or 0) == 1, "of a common list a bucket has one entry"
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])

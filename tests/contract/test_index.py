@@ -190,6 +190,15 @@ def test_neighbours_that_depart_together_from_a_chain_of_parts_and_wholes_leave_
     assert partition(index) == expected([*crawl, *gone])
 
 
+def test_neighbours_that_depart_together_split_no_cluster_but_those_that_they_were_both_in(index: Index) -> None:
+    """A and B, like C and D, are near; B and C are related alone: nothing near has come apart."""
+    texts = {A: range(100), B: range(5, 105), C: range(35, 135), D: range(40, 140)}
+    index.apply([page(url, 1, text) for url, text in texts.items()])
+    index.apply([page(B, 2, range(7000, 7100)), page(C, 2, range(8000, 8100))])
+    settled(index)
+    assert {split.policy for split in index.splits()} == {"related"}
+
+
 def test_a_page_that_returns_to_its_old_text_returns_to_its_cluster(index: Index) -> None:
     index.apply([page(A, 1, BASE), page(B, 1, range(2, 102))])
     for at in range(2, 10):

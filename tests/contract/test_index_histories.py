@@ -251,6 +251,18 @@ class Compared(int):
     __hash__ = int.__hash__
 
 
+def test_a_content_that_is_forgotten_before_it_is_dismissed_is_found_no_more(redis_url: str, prefix: str) -> None:
+    """Nor does its identity take room."""
+    index = RedisIndex(redis_url, prefix)
+    index.apply([changing(1)])
+    index.apply([changing(2)])
+    assert index.expire(2) == 1
+    settled(index)
+    with connect(redis_url) as client:
+        assert sum(client.strlen(key) for key in client.scan_iter(f"{prefix}{{0}}:c:*", count=10_000)) == 7
+    index.close()
+
+
 def test_in_memory_a_fetch_is_compared_with_few_of_those_before() -> None:
     index = MemoryIndex()
     crawl = [replace(changing(at), fetched_at=Compared(at)) for at in range(1, 1001)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from clusterd.clusters.redis.homes import Homes
@@ -16,6 +16,18 @@ from clusterd_consumer.redis_scripts import Calls, Request
 
 from tests.contract.index_world import page
 
+#: What settles, with what would be done by it: of a task, of a part that is to move.
+TASK: Final = b"\0" + bytes(4) + b"\1\0\0\0"
+STEPS: Final = {
+    "renew": (),
+    "dismiss": (0, 0, b"", 0),
+    "move": (1, 1),
+    "part": (b"", TASK[4:], b"", b"", 1),
+    "whole": (TASK,),
+    "parted": (TASK, b"", 1),
+    "review": (1,),
+}
+
 
 @pytest.mark.parametrize("homes", [1, 3])
 def test_a_settler_that_died_in_a_step_goes_on_and_others_wait(redis_url: str, prefix: str, homes: int) -> None:
@@ -26,7 +38,11 @@ def test_a_settler_that_died_in_a_step_goes_on_and_others_wait(redis_url: str, p
         before = mine.token
         assert not another.take()
         assert mine.take()  # the store went away in the midst of a step, and nothing was given back
-        assert stores[0].first.run("renew", before) == -1  # what was sent under the lease before counts no more
+        home = stores[0].first
+        home.command("RPUSH", "tasks", TASK)
+        refused = {name: home.run(name, before, *arguments) for name, arguments in STEPS.items()}
+        assert refused == dict.fromkeys(STEPS, -1), "what was sent under the lease before counts no more"
+        assert home.command("LRANGE", "tasks", 0, -1) == [TASK]
         mine.renew()
         mine.give_back()
         assert another.take()

@@ -50,6 +50,35 @@ def test_a_policy_that_is_removed_leaves_the_others_as_they_were(opened: Opened)
     assert partition(index, index.policies()) == expected(crawl, index.policies())
 
 
+def test_a_cluster_falls_apart_also_after_another_policy_was_removed(opened: Opened) -> None:
+    index = opened((*DEFAULT_POLICIES, LOOSE))
+    chain = [page(f"http://h.example/{n}", 1, range(25 * n, 25 * n + 100)) for n in range(9)]
+    index.apply(chain)
+    index.remove_policy(LOOSE.name)
+    settled(index)
+    change = page(chain[4].url, 2, range(9000, 9100))
+    index.apply([change])
+    settled(index)
+    assert partition(index) == expected([*chain, change])
+
+
+def test_what_was_too_long_to_be_packed_is_packed_again(redis_url: str, prefix: str) -> None:
+    """Also of contents that stood alone under the policies that are removed."""
+    index = RedisIndex(redis_url, prefix, [Policy(f"r{n}", resemblance=0.3 if n < 5 else 0.99) for n in range(7)])
+    index.apply([page(f"http://h.example/{n}", 1, [*range(100), *range(1000 * n, 1000 * n + 50)]) for n in range(9)])
+
+    def encodings() -> set[bytes]:
+        with connect(redis_url) as client:
+            return {client.object("encoding", key) for key in client.scan_iter(f"{prefix}*:r:*", count=10_000)}
+
+    assert encodings() == {b"hashtable"}
+    index.remove_policy("r5")
+    index.remove_policy("r6")
+    settled(index)
+    assert encodings() == {b"listpack"}
+    index.close()
+
+
 def test_the_only_policy_is_removed_which_has_no_place(opened: Opened) -> None:
     index = opened((IDENTICAL,))
     index.remove_policy(IDENTICAL.name)

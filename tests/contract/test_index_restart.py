@@ -69,3 +69,16 @@ def test_a_batch_that_a_restart_overtook_is_not_linked(redis_url: str, prefix: s
     settled(index)
     assert partition(index) == expected(crawl)
     index.close()
+
+
+@pytest.mark.parametrize(("name", "nth"), [("register", 2), ("tell", 1)])
+def test_what_a_restart_overtook_stays_pending_though_it_is_told_to_be_posted(
+    redis_url: str, prefix: str, name: str, nth: int
+) -> None:
+    """Its postings may be lost: who meets it posts it once more."""
+    with redis.Redis.from_url(redis_url) as client:
+        index = interrupted(redis_url, prefix, name, nth, lambda: client.set(f"{prefix}{{0}}:back", 12345) and None)
+        index.apply([page(A, 1, FIRST)])
+        index.apply([page(C, 1, FIRST, order=C)] if name == "register" else [])
+        index.close()
+        assert client.smembers(f"{prefix}{{0}}:w") == {b"1"}

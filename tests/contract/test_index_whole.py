@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,8 @@ from clusterd.clusters.contract import Index
 from clusterd.clusters.opening import open_index
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.stream import BURIED
+from clusterd_consumer.postings.buckets import FIRST
+from clusterd_consumer.postings.redis_lists import LOAD
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls, Request
 from clusterd_crawler.errors import WrongInput
@@ -52,6 +55,17 @@ def test_one_text_of_one_time_shows_the_frame_that_came_last(index: Index) -> No
     index.apply([framed(A, 1, MAIN, CHROME), framed(A, 1, MAIN, OTHER)])
     settled(index)
     assert found(index, MAIN, OTHER) == [(A, 1.0)]
+
+
+def test_pages_leave_a_frame_and_return_to_it_one_by_one(index: Index) -> None:
+    urls, dice = [f"{A}{n}" for n in range(6)], random.Random(4)
+    index.apply([framed(url, 1, MAIN, CHROME) for url in urls])
+    shown = set(urls)
+    for at in range(2, 40):
+        url = dice.choice(urls)
+        shown ^= {url}
+        index.apply([framed(url, at, MAIN, CHROME if url in shown else OTHER)])
+        assert found(index, CHROME) == [(one, 0.5) for one in sorted(shown)]
 
 
 def test_a_recrawled_page_shows_its_latest_frame_in_whatever_order(index: Index) -> None:
@@ -172,6 +186,19 @@ def test_frames_that_are_gone_leave_nothing(redis_url: str, prefix: str) -> None
         postings = int(client.get(f"{prefix}{{0}}:whole:pn") or 0)
     assert postings == len([kind for kind in kinds if kind.startswith(b"p:") and kind[2:].isdigit()]) > 0
     assert len([kind for kind in kinds if kind.startswith(b"k:")]) == 1
+    index.close()
+
+
+def test_the_table_of_frames_grows_and_shrinks_with_them(redis_url: str, prefix: str) -> None:
+    index, base = open_index(redis_url, prefix, whole=True), f"{prefix}{{0}}:whole:of"
+    with connect(redis_url) as client:
+        client.set(f"{base}:pn", 300 * LOAD)  # as many as ask for so many buckets
+        index.apply([framed(A, 1, MAIN, CHROME)])
+        grown = int(client.get(f"{base}:pb") or 0)
+        client.set(f"{base}:pn", 1)
+        index.apply([framed(A, 2, MAIN, OTHER)])
+        settled(index)
+        assert grown > FIRST == int(client.get(f"{base}:pb") or 0)
     index.close()
 
 

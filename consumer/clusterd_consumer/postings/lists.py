@@ -59,7 +59,7 @@ class Lists:
             return documents
         if place < self._latest:
             return documents[: self._latest + 1]
-        far = max(0, place - max(self._latest, self._bound))
+        far = max(0, place - self._bound)
         return [documents[far], *documents[place - self._latest + 1 : place]]
 
     def _proposed(self, key: int) -> list[int]:

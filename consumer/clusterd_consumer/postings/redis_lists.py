@@ -140,14 +140,14 @@ class RedisLists:
     def post(self, postings: Sequence[Posting]) -> None:
         """Store and post documents of which nobody asks whom they resemble."""
         _, upkeep = self._write(postings)
-        self._keep_up(upkeep, self._calls.ask([one.request for one in upkeep]) if upkeep else [])
+        self._keep_up(upkeep, self._calls.ask([one.request for one in upkeep]))
 
     def _write(self, postings: Sequence[Posting]) -> tuple[Proposed, list[Upkeep]]:
         """Store and post documents; return whom each is proposed, as yet without sketches, and what the tables need."""
         self._open()
         requests, appended = self._stores([posting for posting in postings if posting.stored])
         spoiled: list[int] = []
-        if len(self._bases) > 1 and requests:
+        if len(self._bases) > 1:
             spoiled = _spoiled(appended, self._calls.ask(requests))
             requests, appended = [], []
         plans = self._plans([(posting.number, posting.keys if posting.fresh else b"") for posting in postings])
@@ -241,7 +241,7 @@ class RedisLists:
             appended.append(Append(len(requests), block, sketches, len(data), full or not last))
             requests.append(command("APPEND", f"{self._bases[block % len(self._bases)]}:k:{block}", data))
         others = {posting.number: posting for posting in postings if not posting.fresh}
-        for shard, numbers in self._by_shard(others).items() if others else ():
+        for shard, numbers in self._by_shard(others).items():
             words = [word for n in numbers for word in (n.to_bytes(4, "little"), others[n].stored)]
             requests.append(function(KEEP, self._bases[shard], words))
         return requests, appended
@@ -313,8 +313,6 @@ class RedisLists:
             names = [f"{base}:k:{block}" for block in dict.fromkeys([number // PACK for number in group])]
             reads = command("MGET", *names)
             requests.append(reads._replace(key=base, parse=partial(pick, packed_numbers(group), PACK)))
-        if not requests and not upkeep:
-            return {}
         replies = self._calls.ask([*requests, *(one.request for one in upkeep)])
         self._keep_up(upkeep, replies[len(requests) :])
         found: dict[int, bytes] = {}

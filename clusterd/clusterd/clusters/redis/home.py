@@ -104,7 +104,7 @@ class Home:
 
     def ask(self, requests: Sequence[Request]) -> list[Any]:
         """Ask several things of the home shard at once, in order."""
-        return self._calls.ask(requests) if requests else []
+        return self._calls.ask(requests)
 
     def function(self, name: str, *arguments: Any) -> Request:
         """Return the request for a function of the home shard."""

@@ -55,7 +55,7 @@ class Homes:
 
     def of_url(self, url: str) -> Home:
         """Return the home of a URL."""
-        return self.first if len(self.all) == 1 else self.of_host(host_of(url))
+        return self.of_host(host_of(url))
 
     def of_host(self, host: str) -> Home:
         """Return the home of a host."""
@@ -83,17 +83,15 @@ class Homes:
             groups.setdefault(self.place_of(number), []).append(item)
         return groups
 
-    def of_numbers(self, name: str, numbers: Iterable[int], *further: Any) -> Iterable[tuple[list[int], Any]]:
+    def of_numbers(self, name: str, numbers: Iterable[int]) -> Iterable[tuple[list[int], Any]]:
         """Run a function in the home of each number, with all that are of that home; return these with its reply."""
         groups = self.by_home((number, number) for number in numbers)
-        replies = self.each(name, {place: (packed_numbers(of), *further) for place, of in groups.items()})
+        replies = self.each(name, {place: (packed_numbers(of),) for place, of in groups.items()})
         return zip(groups.values(), replies.values(), strict=True)
 
     def hand(self, name: str, numbered: Iterable[tuple[int, bytes]]) -> None:
         """Run a function in the home of each number, with all that is packed for that home; nowhere without any."""
-        groups = self.by_home(numbered)
-        if groups:
-            self.each(name, {place: (b"".join(of),) for place, of in groups.items()})
+        self.each(name, {place: (b"".join(of),) for place, of in self.by_home(numbered).items()})
 
     def rounds(
         self, counts: Sequence[int], part: int = PART, alone: int = CHUNK
@@ -145,4 +143,4 @@ class Homes:
 
     def send(self, requests: Sequence[Request]) -> list[Any]:
         """Ask several things of several homes."""
-        return self._calls.ask(requests) if requests else []
+        return self._calls.ask(requests)

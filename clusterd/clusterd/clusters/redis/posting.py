@@ -102,14 +102,10 @@ def withdraw(lists: RedisLists, contents: Mapping[int, Stored], scheme: Scheme, 
     posted again (`settle`, as a policy is added) after that began such lists anew, and keeps its super-shingles: 8
     entries that name nothing, of at most as many contents as a list holds before it is common.
     """
-    if not contents:
-        return
     keys = {number: posted_keys(*content, scheme, several) for number, content in contents.items()}
     common = lists.withdraw(keys)
     crowded = (number for number, of in keys.items() if scheme.is_crowded(len(of) - several, common[number]))
-    further = {number: super_keys(*contents[number], scheme) for number in crowded}
-    if further:
-        lists.withdraw(further)
+    lists.withdraw({number: super_keys(*contents[number], scheme) for number in crowded})
 
 
 def verdicts_on(

@@ -21,7 +21,7 @@ from clusterd_consumer.postings.keys import Keys, keys_of, prepare
 from clusterd_consumer.postings.redis_lists import BUCKETS, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.stored import Restored, restored
-from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Script, packed_numbers
+from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Script, command, packed_numbers
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, TEXT, StreamSketch
 
@@ -137,9 +137,7 @@ class SecondStream:
         key, done = f"{self._base}:g", 0
         while (steps is None or done < steps) and (entries := self._calls.command("LRANGE", key, 0, BURIED - 1)):
             gone = self._bury({int(entry) >> 8: int(entry) & 255 for entry in entries})
-            for entry in entries:
-                if int(entry) >> 8 in gone:
-                    self._calls.command("LREM", key, 1, entry)
+            self._calls.ask([command("LREM", key, 1, entry) for entry in entries if int(entry) >> 8 in gone])
             done += 1
         return self.waiting()
 

@@ -12,10 +12,10 @@
 -- depart (of 60,000 every other: the largest piece that comes off has 5; it has 9,192 where that one is bound / 4 back), or
 -- when a batch waits in vain for its worker, which died before it was linked.
 --
--- Whoever posts in between, a common list is a chain: only the call that asks for a document puts it there, and with it
--- takes it out of the bucket. So everybody's predecessors were asked for before, or by this call. Of those that lay in the
--- bucket when the list became common, the first `bound` begin it: some of them were answered natively, the others are yet
--- to ask; who makes it common is proposed them all, which holds them together. Those beyond stay until they are asked for.
+-- Whoever posts in between, a common list is a chain: only the call that asks for a document puts it there. So everybody's
+-- predecessors were asked for before, or by this call. Of those that lay in the bucket when the list became common, the first
+-- `bound` begin it: some of them were answered natively, the others are yet to ask; who makes it common is proposed them all,
+-- which holds them together. Those beyond, and what was appended since, are taken out: they are all yet to ask.
 
 -- The entries of a key in a bucket: the documents in order, each once; which they are; the bucket without them; whether
 -- one was repeated; how many entries they were.
@@ -43,7 +43,7 @@ end
 -- What a document in this place of a common list (packed) is proposed; one at the front, those behind it, too.
 local function proposed_at(packed, p, bound, latest)
   if p <= latest then return sub(packed, 1, 4 * (latest + 1)) end
-  local far = math.max(1, p - math.max(latest, bound))
+  local far = math.max(1, p - bound)
   return sub(packed, 4 * far - 3, 4 * far) .. sub(packed, 4 * (p - latest + 1) - 3, 4 * (p - 1))
 end
 
@@ -64,7 +64,7 @@ local function common_list(key, first, mine, bound, latest)
   local packed = table.concat(parts)
   for at = 1, #mine do
     local p = places[at]
-    proposed[mine[at]] = (first and p <= bound + 1 and first or proposed_at(packed, p, bound, latest)) .. COMMON
+    proposed[mine[at]] = (p <= bound + 1 and first or proposed_at(packed, p, bound, latest)) .. COMMON
   end
   call('SET', common_key(key), sub(packed, -4 * bound))
   return proposed
@@ -79,35 +79,20 @@ local function take_appended(i, head, mine)
   return at
 end
 
--- Take `mine` out of the bucket of a common key, in which `rest` is what belongs to others; the documents from a place on
--- wait there for those who ask for them.
-local function leave_others(i, head, ids, from, mine, rest, count)
-  local asked, left = {[COMMON] = true}, {rest, head, COMMON}
-  for at = 1, #mine do asked[mine[at]] = true end
-  for at = from, #ids do
-    if not asked[ids[at]] then left[#left + 1], left[#left + 2] = head, ids[at] end
-  end
-  change(i, table.concat(left), (#left - 1) / 2 - count)
-end
-
 -- Put the list of a key in order; returns what it proposes to each of `mine`.
 local function mend(i, key, mine, bound, latest)
   local head = sub(key, 2, 4)
   if take_appended(i, head, mine) then return common_list(key, nil, mine, bound, latest) end
   local ids, known, rest, repeated, count = taken(bytes_of(i), head)
-  if known[COMMON] then
-    leave_others(i, head, ids, 1, mine, rest, count)
-    return common_list(key, nil, mine, bound, latest)
-  end
-  for at = 1, #mine do
+  for at = 1, known[COMMON] and 0 or #mine do
     if not known[mine[at]] then
       put(i, key, mine[at])
       known[mine[at]], ids[#ids + 1], count = true, mine[at], count + 1
     end
   end
-  if #ids > bound then
-    leave_others(i, head, ids, bound + 1, mine, rest, count)
-    return common_list(key, table.concat(ids, '', 1, bound), mine, bound, latest)
+  if known[COMMON] or #ids > bound then
+    change(i, rest .. head .. COMMON, 1 - count)
+    return common_list(key, not known[COMMON] and table.concat(ids, '', 1, bound), mine, bound, latest)
   end
   local packed, proposed = table.concat(ids), {}
   for at = 1, #mine do proposed[mine[at]] = packed end

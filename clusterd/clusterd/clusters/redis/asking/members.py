@@ -55,15 +55,15 @@ class Members:
         if len(self._homes) == 1:
             return self._walk(home, slot, url_key(url), most)
         for _ in range(TRIES):
-            known = self._place(home, slot, url)
+            known = self._place(slot, url)
             found = self._walk_all(home, slot, url, most)
-            if found is None or known == self._place(home, slot, url):
+            if found is None or known == self._place(slot, url):
                 break
         return found
 
-    def _place(self, home: Home, slot: int, url: str) -> object:
+    def _place(self, slot: int, url: str) -> object:
         """Return what changes when a cluster of several homes gains a part or loses one."""
-        reply = home.run("members", slot, url_key(url), 0, 0, 0, 1)
+        (reply,) = self._begun([(slot, url)])
         return reply and self._spans.standings([reply[0]]), self._spans.eras()
 
     def _walk_all(self, home: Home, slot: int, url: str, most: int | None) -> tuple[int, list[int]] | None:
@@ -74,7 +74,8 @@ class Members:
         name, pages = found
         others: Mapping[int, int] = {}
         if slot < 0:
-            name, others = self._equals(home, url, name)
+            others = {self._homes.place_of(text): text for text in self._shown_elsewhere({name}).get(name, ())}
+            name = min([name, *others.values()])
         elif name >= SPANNED:
             standing = self._spans.standings([name])[name]
             name, others = standing.name, standing.parts
@@ -130,18 +131,6 @@ class Members:
                 _, found = self._walk(home, -1, packed_numbers([text]), most - len(pages)) or (0, [])
                 pages.update(dict.fromkeys(found))
         return list(pages)[:most]
-
-    def _equals(self, home: Home, url: str, node: int) -> tuple[int, dict[int, int]]:
-        """Return the name of a cluster of equal texts, and the text in each other home that knows it."""
-        (number,) = struct.unpack_from("<I", home.run("versions", "hash", url_key(url))[1][-VERSION.size :])
-        texts = TEXT.iter_unpack(home.run("texts", packed_numbers([number]), 1))
-        identity = next(((sketch, profile, text) for one, sketch, profile, text, _ in texts if one == node), None)
-        if identity is None:  # it has just changed
-            return node, {}
-        asked = {place: (EQUAL.pack(*identity, 0),) for place in range(len(self._homes)) if place != home.place}
-        replies = {place: SHOWN.unpack(reply[0]) for place, reply in self._homes.each("equals", asked).items()}
-        found = {place: other for place, (other, live) in replies.items() if live}
-        return min([node, *found.values()]), found
 
     def names(self, slot: int, urls: Sequence[str]) -> list[int | None]:
         """Return the name of each URL's cluster, as `of` does; None: no such URL."""

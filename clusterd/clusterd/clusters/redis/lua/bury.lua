@@ -39,7 +39,6 @@ define('bury', function(ARGV)
       cut(place(t[IDENTITY]), t[IDENTITY], pack('<I4', text))
       if TEXTS.left[text] then
         call('HDEL', block .. ':left', text % PER)
-        TEXTS.records[text], TEXTS.changed[text] = nil, nil
       else
         TEXTS.records[text], TEXTS.changed[text] = {0, 0, rep('\0', 8), 0, 0}, true
       end

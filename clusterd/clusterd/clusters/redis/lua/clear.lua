@@ -48,8 +48,7 @@ define('clear', function(ARGV)
   end
 
   for id = from, stop do
-    local n = get(NODES, id)
-    if n[REP] == id and has(n, JOINED) then
+    if has(get(NODES, id), JOINED) then
       leave_vacant(id)
       cut_vacant(id)
     end

@@ -74,7 +74,7 @@ define('enter', function(ARGV)
     texts[n], states[n] = enter(page, time, identity, profile)
   end
   for n, text in ipairs(texts) do
-    reply[n] = pack('<I4B', text, text ~= 0 and get(TEXTS, text)[LIVE] > 0 and states[n] or 0)
+    reply[n] = pack('<I4B', text, get(TEXTS, text)[LIVE] > 0 and states[n] or 0)
   end
   flush()
   if entries > (buckets + 4) * LOAD then fit() end

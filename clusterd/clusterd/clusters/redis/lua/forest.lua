@@ -80,7 +80,7 @@ local function set_edges(content, bytes)
   edges_of[content], edges_dirty[content] = bytes, true
 end
 
-local flush
+local finish
 do
   -- Write what changed of hashes of strings; a value that says nothing is taken out.
   local function write_hashes(dirty, key, per, value)
@@ -124,24 +124,20 @@ do
     return edges_of[content]
   end
 
-  -- Write all that the call has changed of records; `finish` writes the rest.
-  function flush()
-    if next(ELEMENTS.dirty) then size_parts() end
+  -- Write all that the call has changed.
+  function finish()
+    size_parts()
     for at = 1, #stores do
       if stores[at].used then write_store(stores[at]) end
     end
-    if next(places_dirty) then write_hashes(places_dirty, places_key, PLACES, packed_place) end
-    if next(edges_dirty) then write_hashes(edges_dirty, edges_key, NEIGHBOURS, packed_edges) end
+    write_hashes(places_dirty, places_key, PLACES, packed_place)
+    write_hashes(edges_dirty, edges_key, NEIGHBOURS, packed_edges)
     write_urls()
+    for at = 1, #tables do
+      if tables[at].used then close(tables[at]) end
+    end
+    write_counters()
   end
-end
-
-local function finish()
-  flush()
-  for at = 1, #tables do
-    if tables[at].used then close(tables[at]) end
-  end
-  write_counters()
 end
 
 -- Make a root of this name. Its size and its pointers are counted up by the caller, where they are not given here.

@@ -28,12 +28,11 @@ do
   local RANGE = 134217728
   local RECORD = '<I4I4I4B'
   local PART = '<BI4I4'
-  -- Of one call: parts that were read (false: there is none), and those that are to be written.
-  local first, parts, parts_dirty
-  -- The records of spans that were read or written (false: there is none).
-  local records
+  -- Of one call: parts that were read (false: there is none), those that are to be written, and the records of spans that were
+  -- read or written (false: there is none).
+  local first, parts, parts_dirty, records
 
-  resets[#resets + 1] = function() first, parts, parts_dirty, records, spans.unions = nil, nil, nil, nil, nil end
+  resets[#resets + 1] = function() first, parts, parts_dirty, records, spans.unions = nil, {}, {}, {}, nil end
 
   -- The number behind which this home's contents begin; nil where there is but one home.
   function spans.first()
@@ -82,13 +81,11 @@ do
   end
 
   local function read_part(span)
-    parts = parts or {}
     return of_span(parts, ':parts', PART, span)
   end
 
   -- Read this home's parts of spans before they are asked for one by one; `numbers`: as they are written.
   function spans.read_parts(numbers)
-    parts = parts or {}
     for start = 1, #numbers, MOST do
       local found = call('HMGET', BASE .. ':parts', unpack(numbers, start, math.min(#numbers, start + MOST - 1)))
       for at, bytes in ipairs(found) do
@@ -105,13 +102,11 @@ do
 
   function spans.set_part(span, p, anchor)
     local part = read_part(span)
-    parts_dirty = parts_dirty or {}
     parts[span], parts_dirty[span] = {p, anchor, part and part[3] or 0}, true
   end
 
   function spans.drop_part(span)
     call('HDEL', BASE .. ':parts', whole(span))
-    parts = parts or {}
     parts[span] = false
   end
 
@@ -119,13 +114,11 @@ do
   function spans.resize_part(span, size)
     local part = read_part(span)
     if part and part[3] ~= size then
-      part[3], parts_dirty = size, parts_dirty or {}
-      parts_dirty[span] = true
+      part[3], parts_dirty[span] = size, true
     end
   end
 
   function spans.write_parts()
-    if not parts_dirty then return end
     local words = {}
     for span in pairs(parts_dirty) do
       if parts[span] then words[#words + 1], words[#words + 2] = whole(span), pack(PART, unpack(parts[span])) end
@@ -133,7 +126,6 @@ do
     for start = 1, #words, MOST do
       call('HSET', BASE .. ':parts', unpack(words, start, math.min(#words, start + MOST - 1)))
     end
-    parts_dirty = nil
   end
 
   -- Let another content stand for a part that one is about to leave.
@@ -161,7 +153,6 @@ do
 
   -- Parent, name, homes, policy; nil where there is no such span.
   function spans.read(span)
-    records = records or {}
     local record = of_span(records, ':spans', RECORD, span)
     if record then return unpack(record) end
   end
@@ -169,7 +160,6 @@ do
   -- Make a span, which nobody knows yet.
   function spans.make(name, homes, p)
     local span = spans.fresh_number()
-    records, parts = records or {}, parts or {}
     records[span], parts[span] = false, false
     spans.write(span, 0, name, homes, p)
     return span
@@ -177,7 +167,7 @@ do
 
   -- Whether a span is to be counted: a root with parts in several homes.
   local function counts(parent, homes)
-    if not parent or parent ~= 0 then return 0 end
+    if parent ~= 0 then return 0 end
     while homes > 0 and homes % 2 == 0 do homes = homes / 2 end
     return homes > 1 and 1 or 0
   end
@@ -187,11 +177,10 @@ do
     local before, _, had, policy = spans.read(span)
     local more = counts(parent, homes) - counts(before, had)
     if more ~= 0 then call('HINCRBY', BASE .. ':spanned', p or policy, more) end
-    records[span] = parent and {parent, name, homes, p}
+    records[span] = parent and {parent, name, homes, p} or false
     if parent then
       call('HSET', BASE .. ':spans', whole(span), pack(RECORD, parent, name, homes, p))
     else
-      records[span] = false
       call('HDEL', BASE .. ':spans', whole(span))
     end
   end

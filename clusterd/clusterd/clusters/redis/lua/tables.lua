@@ -55,21 +55,16 @@ end
 
 -- Read the buckets of hashes, 4 bytes each, before they are asked for one by one. Returns the bucket of each.
 local function prefetch(t, hashes)
-  local cache, names, form, b, level, wide = t.cache, t.names, t.format, t.b, t.level, 2 * t.level
-  local total, wanted, keys, count = #hashes / 4, {}, {}, 0
+  local cache, b, level, wide = t.cache, t.b, t.level, 2 * t.level
+  local total, wanted, count = #hashes / 4, {}, 0
   local buckets = {unpack4('<' .. rep('I4', total), hashes)}
   for at = 1, total do
     local i = buckets[at] % wide
     if i >= b then i = i - level end
     buckets[at] = i
-    if not cache[i] then
-      local name = format(form, i)
-      count = count + 1
-      cache[i], names[i], wanted[count], keys[count] = '', name, i, name
-    end
+    if not cache[i] then cache[i], wanted[count + 1], count = '', i, count + 1 end
   end
-  local found = count > 0 and call('MGET', unpack(keys)) or {}
-  for at = 1, count do cache[wanted[at]] = found[at] or '' end
+  read(t, wanted)
   return buckets
 end
 
@@ -163,7 +158,7 @@ do
     for i = t.b - t.level, math.min(t.b - t.level + steps, t.level) - 1 do
       if not cache[i] then wanted[#wanted + 1] = i end
     end
-    if #wanted > 0 then read(t, wanted) end
+    read(t, wanted)
   end
 
   -- Bring the number of buckets nearer to what the entries need; write what changed.

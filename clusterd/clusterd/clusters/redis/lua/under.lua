@@ -16,7 +16,7 @@ define('under', function(ARGV)
       spans.write(span, other, name, homes, p)
       spans.due('<BI4I4', spans.MOVED, span, other)
     end
-    reply[#reply + 1] = pack('<BI4', done and 1 or 0, homes or 0)
+    reply[#reply + 1] = pack('<BI4', done and 1 or 0, homes)
   end
   return concat(reply)
 end)

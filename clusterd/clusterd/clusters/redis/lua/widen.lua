@@ -12,7 +12,7 @@ define('widen', function(ARGV)
     local span, more, p = unpack4('<I4I4B', ARGV[2], at)
     local parent, name, homes = spans.read(span)
     if not parent then parent, name, homes = 0, span, 0 end
-    if parent == 0 then spans.write(span, 0, name, bit.tobit(bit.bor(homes, more)) % 4294967296, p) end
+    if parent == 0 then spans.write(span, 0, name, bit.bor(homes, more) % 4294967296, p) end
     reply[#reply + 1] = parent == 0 and '\1' or '\0'
   end
   return concat(reply)

@@ -125,8 +125,7 @@ class Dismisser:
         """
         edges = [(other, ghost, bits) for ghost, of in near.items() for other, bits in struct.iter_unpack("<IH", of)]
         edges = [edge for edge in edges if self._homes.place_of(edge[0]) != self._homes.place_of(edge[1])]
-        if edges:
-            self._spans.cut((other, ghost) for other, ghost, _ in edges)
-            pairs = [pair for edge in edges for pair in pairs_of(*edge)]
-            stand = self._spans.stand_here((pair.policy, pair.b) for pair in pairs)
-            self._spans.lose((pair.policy, pair.a) for pair in pairs if stand[pair.policy, pair.b][0] < SPANNED)
+        self._spans.cut((other, ghost) for other, ghost, _ in edges)
+        pairs = [pair for edge in edges for pair in pairs_of(*edge)]
+        stand = self._spans.stand_here((pair.policy, pair.b) for pair in pairs)
+        self._spans.lose((pair.policy, pair.a) for pair in pairs if stand[pair.policy, pair.b][0] < SPANNED)

@@ -140,8 +140,6 @@ class Spans(Standings):
         half = [(pair, pair.a, pair.b) for pair, (a, b) in crowns.items() if a and not b]
         half += [(pair, pair.b, pair.a) for pair, (a, b) in crowns.items() if b and not a]
         none = [pair for pair, (a, b) in crowns.items() if not (a or b)]
-        if not half and not none:
-            return []
         lives = {end for end, said in self._accepted([(mine, other, 0) for _, mine, other in half]).items() if said}
         alive = [(pair, mine, other) for pair, mine, other in half if (mine, other) in lives]
         said = self._accepted([(other, mine, 1 << pair.policy) for pair, mine, other in alive])
@@ -201,17 +199,12 @@ class Spans(Standings):
             for p, (a, b) in open_.items()
             if a == b == NONE and busy.isdisjoint({(p.policy, p.a), (p.policy, p.b)})
         ]
-        if made:
-            self.crown(made, eras)
-        if joined:
-            wanted: dict[tuple[int, int], int] = {}
-            for policy, content, _, span in joined:
-                key = span, policy
-                wanted[key] = wanted.get(key, 0) | 1 << self._homes.place_of(content)
-            wide = self.widen([(span, homes, policy) for (span, policy), homes in wanted.items()], eras)
-            self.crown([one for one in joined if one[3] in wide], eras)
-        if put:
-            self._put(put, eras)
+        self.crown(made, eras)
+        wide = self.widen(
+            [(span, 1 << self._homes.place_of(content), policy) for policy, content, _, span in joined], eras
+        )
+        self.crown([one for one in joined if one[3] in wide], eras)
+        self._put(put, eras)
 
     def _put(self, put: Mapping[tuple[int, int], int], eras: Eras) -> None:
         """Put spans under smaller ones (of a policy), each under one at a time; let these have their parts."""
@@ -256,8 +249,7 @@ class Spans(Standings):
         for span, other, homes in moved:
             for place in self._places(homes):
                 groups.setdefault(place, []).append((span, other))
-        if groups:
-            self._in_era("adopt", ADOPTED, groups, eras)
+        self._in_era("adopt", ADOPTED, groups, eras)
 
     def _in_era(
         self, name: str, layout: struct.Struct, groups: Mapping[int, Sequence[Asked]], eras: Eras

@@ -68,9 +68,8 @@ class Tidier:
     def _hold(self, parts: Iterable[tuple[int, int, int]]) -> None:
         """Let the spans of parts (span, home, policy) know of these: a span's record may have been lost."""
         held = list(parts)
-        if held:
-            roots = self._spans.roots(span for span, _, _ in held)
-            self._widen([(roots[span].number, 1 << home, policy) for span, home, policy in held])
+        roots = self._spans.roots(span for span, _, _ in held)
+        self._widen([(roots[span].number, 1 << home, policy) for span, home, policy in held])
 
     def _widen(self, asked: list[tuple[int, int, int]]) -> None:
         while True:
@@ -82,7 +81,7 @@ class Tidier:
 
     def _hand_over(self, moved: Iterable[int]) -> None:
         """Let the roots of spans have all their parts."""
-        records = self._spans.records(list(moved)) if moved else {}
+        records = self._spans.records(list(moved))
         there = {span: (one.homes, one.policy) for span, one in records.items() if one.policy != UNKNOWN}
         while there:
             eras = self._spans.known_eras

@@ -103,19 +103,18 @@ class Uniting:
     def _make(self, meetings: Sequence[Meeting]) -> list[int | None]:
         """Make a span of the first cluster of each; None where it has become part of one meanwhile."""
         asked = [(one.policy, *next(iter(one.alone.values())), NONE) for one in meetings]
-        made = self._spans.crown(asked, self._eras) if asked else {}
+        made = self._spans.crown(asked, self._eras)
         return [span if is_new else None for span, is_new in (made[one[:3]] for one in asked)]
 
     def _enlist(self, wide: Sequence[tuple[Meeting, int, int]], found: United) -> list[Meeting]:
         """Let the clusters of each meeting be part of its span, which may have parts in these homes so far."""
         wanted = [(span, self._homes_of(one.alone), one.policy, homes) for one, span, homes in wide]
         more = [(span, homes, policy) for span, homes, policy, had in wanted if homes & ~had]
-        widened = self._spans.widen(more, self._eras) if more else set()
-        refused = {span for span, *_ in more} - widened
+        refused = {span for span, *_ in more} - self._spans.widen(more, self._eras)
         asked = [
             (one.policy, *ends, span) for one, span, _ in wide if span not in refused for ends in one.alone.values()
         ]
-        given = self._spans.crown(asked, self._eras) if asked else {}
+        given = self._spans.crown(asked, self._eras)
         left = []
         for one, span, _ in wide:
             there = {name: given.get((one.policy, *ends), (0, False))[0] for name, ends in one.alone.items()}

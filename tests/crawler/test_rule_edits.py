@@ -73,6 +73,7 @@ def test_where_a_condition_holds(condition: Condition, holds: str, fails: str) -
         (Edit(SECOND, "set", "x"), "/?sid=1&sid=2", "/?sid=1&sid=x"),
         (Edit(Key(name="sid", occurrence=3), "set", "x"), "/?sid=1", "/?sid=1"),
         (Edit(SID, "set", "x"), "/?t=1", "/?t=1&sid=x"),
+        (Edit(Key(name="f[0]"), "items", "&"), "/?f[1]=a&g=1&f[0]=c&f[2]=b", "/?f[1]=b&g=1&f[0]=a&f[2]=c"),
         (Edit(SID, "set", "*"), "/?t=1", "/?t=1"),
         (Edit(SID, "set", "*"), "/?sid=1", "/?sid=*"),
         (Edit(Key(start=4), "copy", source=Key(name="t")), "/index.php?t=A", "/index.php/A?t=A"),

@@ -276,12 +276,6 @@ def test_text_is_one_line_for_people() -> None:
         ([], [Edit(SID, "rename", "s")], "http://example.com/?sid=1&sid=2", "http://example.com/?sid=1&sid=2"),
         ([], [Edit(Key(end=1), "without", "_print")], "http://example.com/a_print.html", "http://example.com/a.html"),
         ([], [Edit(Key(end=1), "items", "+")], "http://example.com/b+a/d+c", "http://example.com/b+a/c+d"),
-        (
-            [],
-            [Edit(Key("f[0]"), "items", "&")],
-            "http://example.com/?f[1]=a&g=1&f[0]=c&f[2]=b",
-            "http://example.com/?f[1]=b&g=1&f[0]=a&f[2]=c",
-        ),
         ([], [Edit(SID, "spaces", "%20")], "http://example.com/?sid=a+b_%2B", "http://example.com/?sid=a%20b_%2B"),
         (
             [Condition(Key(start=3), "like", ("*%20*",))],

@@ -5,7 +5,7 @@ and one query that differ in one component propose that its value does not matte
 component propose that it goes, which brings these under one key too, and so do two or three that stand together (the
 date in ``/2020/03/title``, the categories in ``/toys/wood/train``). Either is judged for the paths of one depth. That
 the component takes many values is what tells it from a folder with two names (`aliases`) and from a word of its own
-(``/print``), which need not have any value. Where values that mean the same begin alike (``(S(``, ``sid-``), the edit
+(``/print``), which need not have any value; of several each takes more than one (``/sid/x1`` is `path_pairs`). Where values that mean the same begin alike (``(S(``, ``sid-``), the edit
 is meant for values that begin so (deep tokens, section 3.1.2): other paths of that depth have folders there.
 
 Cost: proposing is linear in the pages compared.
@@ -53,6 +53,8 @@ class Components:
     def __init__(self) -> None:
         self._counts: Counter[Place] = Counter()
         self._values: dict[Place, set[str]] = defaultdict(set)
+        #: Of components that go together those that had one value in all pages, "" for the others.
+        self._fixed: dict[Place, list[str]] = {}
         self._begun: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
         self._seen: set[Place] = set()
 
@@ -69,7 +71,10 @@ class Components:
         self._seen.add(place)
         if len(self._values[place]) < VALUES:
             self._values[place].update(("/".join(long[at:end]),) if surplus else (long[at], short[at]))
-        if not surplus:
+        if surplus:
+            fixed = zip(self._fixed.get(place, long[at:end]), long[at:end], strict=True)
+            self._fixed[place] = [text if text == here else "" for text, here in fixed]
+        else:
             self._begun[len(long), at][_beginning(short[at], long[at])] += 1
 
     def next_content(self) -> None:
@@ -85,7 +90,7 @@ class Components:
         worth = [
             (not place[0], -count, place)
             for place, count in self._counts.items()
-            if count >= PROPOSED and len(self._values[place]) >= VALUES
+            if count >= PROPOSED and len(self._values[place]) >= VALUES and not any(self._fixed.get(place, ()))
         ]
         return [_edit(*place, begins) for _, _, place in sorted(worth)[:EDITS] for begins in self._beginnings(place)]
 

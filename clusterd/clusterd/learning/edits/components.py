@@ -5,8 +5,9 @@ and one query that differ in one component propose that its value does not matte
 component propose that it goes, which brings these under one key too, and so do two or three that stand together (the
 date in ``/2020/03/title``, the categories in ``/toys/wood/train``). Either is judged for the paths of one depth. That
 the component takes many values is what tells it from a folder with two names (`aliases`) and from a word of its own
-(``/print``), which need not have any value; of several each takes more than one (``/sid/x1`` is `path_pairs`). Where values that mean the same begin alike (``(S(``, ``sid-``), the edit
-is meant for values that begin so (deep tokens, section 3.1.2): other paths of that depth have folders there.
+(``/print``), which need not have any value; of several each takes more than one (``/sid/x1`` is `path_pairs`). Where
+values that mean the same begin alike (``(S(``, ``sid-``), the edit is meant for values that begin so (deep tokens,
+section 3.1.2): other paths of that depth have folders there.
 
 Cost: proposing is linear in the pages compared.
 """

@@ -155,6 +155,12 @@ class Job(scrapy.Spider):
             response.url, formdata={"page": "2"}, callback=self.parse, meta=response.meta, dont_filter=True
         )
 
+    def pass_meta_on(self, response: Response) -> Iterator[scrapy.Request | dict[str, Any]]:
+        """Read a page, and ask for others with all that its request held, as many spiders do."""
+        yield from self.parse(response)
+        for url in self.job["more"]:
+            yield self.request(url, meta=response.meta)
+
     async def await_more(self, response: Response) -> None:
         """Gather what other pages say before the page's own item is made."""
         assert self.crawler.engine is not None

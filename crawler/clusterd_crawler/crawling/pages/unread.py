@@ -36,7 +36,7 @@ from scrapy.utils.asyncio import call_later
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.pages.reporter import CACHED, Page, Reporter, Seen
 from clusterd_crawler.crawling.pages.responses import is_good
-from clusterd_crawler.crawling.requests.kinds import is_page
+from clusterd_crawler.crawling.requests.kinds import LED, READ, is_page
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +47,6 @@ BREAK_SECONDS: Final = 0.2
 #: How many times as long as the slowest so far what shows something else waits, and the slowest for which it does.
 AS_LONG: Final = 1.5
 LATEST_SECONDS: Final = 20.0
-#: Key of a request's meta with the URL of the page that the spider was given for it: what is copied of it asks again.
-READ: Final = "clusterd_read"
 #: Why a page is none, as is reported of it.
 RAISED: Final = "an exception was raised of it"
 ASKED_AGAIN: Final = "the spider asked for it again"
@@ -122,6 +120,8 @@ class Unread:
         page = self._pages.pop(response, None)
         if page is not None:
             page.request.meta[READ] = page.request.url
+            if "redirect_urls" in page.request.meta:
+                page.request.meta[LED] = page.request.meta["redirect_urls"]
             page.read = True
             self._given[response] = monotonic()
             if page.seen is not None and not self._some_broke_off:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 from scrapy import Request
@@ -14,6 +15,10 @@ from clusterd_crawler.message import may_speak_of
 #: has ``dont_filter``, need not be sent for all that, and is as the spider made it again when it is: what a redirect or
 #: the spider makes of it would be asked for again and again. (Such a key says nothing of a purpose.)
 QUEUED_AGAIN: Final = "_clusterd_queued_again"
+#: Keys of the meta of a request whose page the spider was given: its URL, and the URLs that had led to it. Many spiders
+#: give each request all that ``response.meta`` holds: by these is told what was true of the page before alone.
+READ: Final = "clusterd_read"
+LED: Final = "clusterd_led"
 
 
 def is_page(request: Request) -> bool:
@@ -29,9 +34,16 @@ def may_be_skipped(request: Request) -> bool:
     return (
         is_page(request)
         and (not request.dont_filter or QUEUED_AGAIN in request.meta)
-        and "redirect_urls" not in request.meta
+        and not led_by(request)
         and may_speak_of(request.url)
     )
+
+
+def led_by(request: Request) -> Sequence[str]:
+    """Return the URLs that were redirected to a request's, the first one first."""
+    led: Sequence[str] = request.meta.get("redirect_urls", ())
+    earlier: Sequence[str] = request.meta.get(LED, ())
+    return led[len(earlier) :] if led[: len(earlier)] == earlier else led
 
 
 def referrer(request: Request) -> str:

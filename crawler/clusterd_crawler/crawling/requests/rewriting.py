@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from scrapy import Request
 
+from clusterd_crawler.crawling.requests.kinds import LED, READ
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.urls import canonical, canonical_if_any, hash_of
 
@@ -50,10 +51,10 @@ class Rewriting:
 
     def rewritten(self, request: Request, key: str) -> Request | None:
         """Return the request to be sent instead, None where this one is to be sent."""
-        if META in request.meta or not key.startswith(("http://", "https://")) or not self._may_ask(key, request.url):
+        if is_rewritten(request) or not key.startswith(("http://", "https://")) or not self._may_ask(key, request.url):
             return None
         self._links[hash_of(key)] = True
-        return request.replace(url=key, dont_filter=True, meta={**request.meta, META: request.url})
+        return request.replace(url=key, dont_filter=True, meta={**_bare(request), META: request.url})
 
     def _may_ask(self, key: str, url: str) -> bool:
         return self._links.get(hash_of(key)) is False and canonical(url) != key
@@ -97,8 +98,16 @@ def original(request: Request) -> Request | None:
 
     What a redirect has noted goes, or the URL would count as what one leads to.
     """
-    linked = request.meta.get(META)
-    if not linked:
-        return None
-    meta = {key: value for key, value in request.meta.items() if not key.startswith("redirect_")}
-    return request.replace(url=linked, dont_filter=True, meta={**meta, META: ""})
+    linked = request.meta.get(META) if is_rewritten(request) else None
+    return request.replace(url=linked, dont_filter=True, meta={**_bare(request), META: ""}) if linked else None
+
+
+def is_rewritten(request: Request) -> bool:
+    """Whether a request was rewritten, or is asked for as it was linked after that; not one that was given its meta."""
+    return META in request.meta and request.meta.get(READ, request.url) == request.url
+
+
+def _bare(request: Request) -> dict[str, Any]:
+    """Return a request's meta without what was noted of redirects, and of the page that the spider was given."""
+    own = request.meta.items()
+    return {key: value for key, value in own if not str(key).startswith("redirect_") and key not in {READ, LED}}

@@ -25,7 +25,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from clusterd_crawler.crawling.requests.rewriting import META
+from clusterd_crawler.crawling.requests.rewriting import is_rewritten
 
 #: Seconds in which the middlewares between the downloader and ours, or between ours and the spider, pass a page on.
 LEFT_SECONDS: Final = 0.5
@@ -67,7 +67,7 @@ class UnderWay:
         first = self._by_key.get(key)
         if first is not None and self._is_there(first):
             # The key's own request waits for one that was rewritten to it: only one sent again does not.
-            waits = META in first.request.meta and META not in request.meta
+            waits = is_rewritten(first.request) and not is_rewritten(request)
             return first.request.url == request.url and not waits
         self.end(request)  # sent again under another key: a rule has come or gone meanwhile
         self._by_key[key] = self._by_request[request] = _Fetch(key, request)

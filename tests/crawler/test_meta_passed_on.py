@@ -1,0 +1,48 @@
+"""Spiders that give each request the whole meta of the page before: what is said there was true of that page alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.crawler.crawling import ALL_STATUS, ONE_BY_ONE, REST, crawl, publish_rules, sid_rules
+from tests.crawler.site import Site
+
+
+def passing(site: Site, path: str) -> dict[str, Any]:
+    return {"url": site.url + path, "options": {"callback": "pass_meta_on"}}
+
+
+def test_what_follows_a_redirected_page_is_skipped_as_else(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, sid_rules(site))
+    steps = [f"{site.url}/page/1", REST, passing(site, "/redir/2")]
+    more = [f"{site.url}/page/1?sid=a", f"{site.url}/page/3?sid=a"]
+    done = crawl(tmp_path, steps, settings | ONE_BY_ONE, more=more)
+    assert done.paths() == ["/page/1", "/page/2", "/page/3?sid=a"]
+    assert [skip[0] for skip in done.skipped] == more[:1]
+
+
+def test_what_such_a_request_is_led_to_is_fetched(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, sid_rules(site))
+    steps = [f"{site.url}/page/3?sid=a", REST, passing(site, "/redir/2")]
+    done = crawl(tmp_path, steps, settings | ONE_BY_ONE, more=[f"{site.url}/redir/3"])
+    assert (done.paths(), done.skipped) == (["/page/3?sid=a", "/page/2", "/page/3"], [])
+
+
+def test_what_follows_a_rewritten_request_is_not_taken_for_it(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Where it fails, it does; nothing else is fetched in its place."""
+    publish_rules(redis_url, prefix, sid_rules(site))
+    one = settings | ONE_BY_ONE | ALL_STATUS | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
+    first = passing(site, "/page/1?sid=a")
+    first["options"]["priority"] = 2
+    steps = [f"{site.url}/page/4", REST, f"{site.url}/page/3", first, passing(site, "/page/1")]
+    done = crawl(tmp_path, steps, one, more=[f"{site.url}/missing"])
+    assert done.stat("rewritten") == 1
+    assert sorted(done.paths()) == ["/missing", "/page/1", "/page/3", "/page/4"]
+    assert site.hits["/page/1?sid=a"] == 0

@@ -278,6 +278,12 @@ def test_text_is_one_line_for_people() -> None:
         ([], [Edit(Key(end=1), "items", "+")], "http://example.com/b+a/d+c", "http://example.com/b+a/c+d"),
         (
             [],
+            [Edit(Key(start=3), "items", "&")],
+            "http://example.com/b&a?c=2&c=1",
+            "http://example.com/a&b?c=2&c=1",
+        ),
+        (
+            [],
             [Edit(Key("f[0]"), "items", "&")],
             "http://example.com/?f[1]=a&g=1&f[0]=c&f[2]=b",
             "http://example.com/?f[1]=b&g=1&f[0]=a&f[2]=c",

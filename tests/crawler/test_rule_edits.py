@@ -28,6 +28,8 @@ def key(condition: Condition | None, edit: Edit, rest: str) -> str:
         (Condition(Key(name=";v"), "any"), "/a;v?sid=1", "/a;w?sid=1"),
         (Condition(Key(name=";v", occurrence=2), "is", ("2",)), "/a;v=1/b;v=2?sid=1", "/a;v=2/b;v=1?sid=1"),
         (Condition(Key(start=4), "any"), "/a/b?sid=1", "/a?sid=1"),
+        (Condition(Key(end=1), "some"), "/a/b?sid=1", "/a/?sid=1"),
+        (Condition(Key(name="t"), "some"), "/?sid=1&t=0", "/?sid=1&t="),
         (Condition(Key(start=3), "is", ("a",)), "/a?sid=1", "/b?sid=1"),
         (Condition(Key(end=1), "is", ("a",)), "/b/a?sid=1", "/a/b?sid=1"),
         (Condition(Key(start=3, end=2), "is", ("a",)), "/a/b?sid=1", "/a/b/c?sid=1"),

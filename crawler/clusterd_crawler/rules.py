@@ -107,17 +107,18 @@ class Condition:
     """A test on one key.
 
     ``is``: equals ``values[0]``; ``in``: one of ``values``; ``any``: present, whatever its value (the paper's ``*``);
-    ``absent``: not there (bottom); ``like``: matches the deep-token pattern ``values[0]``, in which ``*`` matches any
-    string (``friends-*``) and ``#`` a decimal number, or the ``*`` of a key in its place (``thread-#-#.html``), and
-    which defines the component's deep tokens for keys with ``deep`` set; ``numbered``: ends with the delimiter
-    ``values[0]``, a decimal number (of ``values[2]`` digits or more, where that is given) and the ending ``values[1]``
-    (``title-12.html``), which are deep tokens 2 to 4 of the component, what stands before them 1; ``depth``: the URL
-    has as many path components as one of ``values`` says; ``within``: absent, or one of ``values``; ``only``: neither
-    query nor path has a parameter but those in ``values`` (the key of the condition does not matter).
+    ``some``: present, and not empty, as the last component of ``/a/`` is; ``absent``: not there (bottom); ``like``:
+    matches the deep-token pattern ``values[0]``, in which ``*`` matches any string (``friends-*``) and ``#`` a decimal
+    number, or the ``*`` of a key in its place (``thread-#-#.html``), and which defines the component's deep tokens for
+    keys with ``deep`` set; ``numbered``: ends with the delimiter ``values[0]``, a decimal number (of ``values[2]``
+    digits or more, where that is given) and the ending ``values[1]`` (``title-12.html``), which are deep tokens 2 to 4
+    of the component, what stands before them 1; ``depth``: the URL has as many path components as one of ``values``
+    says; ``within``: absent, or one of ``values``; ``only``: neither query nor path has a parameter but those in
+    ``values`` (the key of the condition does not matter).
     """
 
     key: Key
-    test: Literal["is", "in", "any", "absent", "like", "numbered", "depth", "within", "only"]
+    test: Literal["is", "in", "any", "some", "absent", "like", "numbered", "depth", "within", "only"]
     values: tuple[str, ...] = ()
 
     def __str__(self) -> str:

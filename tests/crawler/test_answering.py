@@ -43,6 +43,8 @@ KEPT = rule(20, Edit(Key(), "keep", names=("a", "sid")))
         # Both list their items in one order.
         ("list/?colour=b,a&sid=1", "list/?colour=b,a&sid=2", TAGS),
         ("list/?f[0]=a&f[1]=b&f[2]=c&sid=1", "list/?f[0]=a&f[1]=c&f[2]=b&sid=1", LISTED),
+        # They differ in order, and the values are in order of their numbers in both.
+        ("list/?f[0]=b&f[1]=a", "list/?f[1]=a&f[0]=b", SORT),
         # What was linked is its own key: the known page's rule decided.
         ("list/?a=1&limit=20", "list/?a=1", LIMIT),
     ],

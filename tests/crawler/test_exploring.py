@@ -135,6 +135,7 @@ PAIR = (Edit(Key(start=4), "delete"), Edit(FOLDER, "delete"))
         ((Condition(TITLE, "like", ("*-*",)),), (Edit(TITLE, "copy", source=replace(TITLE, deep=1)),), 0.15),
         ((Condition(TITLE, "any"),), (Edit(TITLE, "lower"),), 0.03),
         (NAMED, PAIR, 0.15),
+        ((Condition(Key(), "depth", ("4",)),), (*(Edit(Key(start=at), "delete") for at in (5, 4, 3)),), 0.15),
         ((*NAMED, Condition(Key(start=4), "in", ("a", "b", "c"))), PAIR, 0.15),
         ((Condition(TITLE, "any"),), (Edit(TITLE, "items", ","),), 0.15),
         ((Condition(TITLE, "in", ("a,b", "b,a")),), (Edit(TITLE, "items", ","),), 0.03),
@@ -142,7 +143,7 @@ PAIR = (Edit(Key(start=4), "delete"), Edit(FOLDER, "delete"))
         ((Condition(TITLE, "any"),), (), 0.03),
     ],
     ids=(
-        *("folder", "any folder", "a folder", "few folders", "any depth", "two", "title", "case", "pair"),
+        *("folder", "any folder", "a folder", "few folders", "any depth", "two", "title", "case", "pair", "three"),
         *("pair of several values", "items", "few items", "items in a path", "name"),
     ),
 )

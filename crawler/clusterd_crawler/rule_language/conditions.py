@@ -146,6 +146,8 @@ def compile_condition(condition: Condition) -> Check:
         return (
             _has_query(key.name) if key == Key(key.name) and in_query(key.name) else lambda url: read(url) is not None
         )
+    if test == "some":
+        return lambda url: bool(read(url))
     if test == "absent":
         return lambda url: read(url) is None
     if test == "numbered":

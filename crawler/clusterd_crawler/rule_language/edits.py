@@ -57,7 +57,7 @@ def compile_edit(edit: Edit, rule: Rule, tokens: Mapping[Key, Tokens]) -> EditFu
         return _keep(frozenset(edit.names))
     if edit.op == "sort":
         return _sort
-    if edit.op == "items" and edit.value == BETWEEN_PAIRS:
+    if edit.op == "items" and edit.value == BETWEEN_PAIRS and edit.key.name:
         return _sort_values(edit.key.name)
     if edit.op == "rename":
         return _rename(edit.key, edit.value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from clusterd_crawler.rule_language.edits import list_name
 from clusterd_crawler.rules import Rule
@@ -67,7 +68,9 @@ def _differing(one: Url, other: Url) -> set[str]:
 
 
 def _values(url: Url) -> dict[str, list[str | None]]:
+    """Return the values of each list of parameters, those of numbered ones in the order of their numbers."""
     found: dict[str, list[str | None]] = {}
-    for name, value in (*url.query, *((name, value) for _, name, value in url.matrix or ())):
-        found.setdefault(list_name(name)[0], []).append(value)
+    pairs = (*url.query, *((name, value) for _, name, value in url.matrix or ()))
+    for (name, _), value in sorted(((list_name(name), value) for name, value in pairs), key=itemgetter(0)):
+        found.setdefault(name, []).append(value)
     return found

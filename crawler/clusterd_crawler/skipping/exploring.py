@@ -234,12 +234,12 @@ def _goes_from_any_page(rule: Rule) -> bool:
 def _takes_any_text(rule: Rule) -> bool:
     """Whether a rule is of one text, whatever that is: a session in the path, a title beside the number that counts.
 
-    A name and its value are one where the value is any of several; so is the order of items.
+    Components that go together are one where any of them is any of several; so is the order of items.
     """
     few = {known.key for known in rule.context if known.test in {"is", "in", "within"} and len(known.values) < SEVERAL}
-    if len(rule.transformation) == 2:
-        pair = all(edit.op == "delete" and edit.key.is_of_path for edit in rule.transformation)
-        return pair and not all(edit.key in few for edit in rule.transformation)
+    if len(rule.transformation) > 1:
+        gone = all(edit.op == "delete" and edit.key.is_of_path for edit in rule.transformation)
+        return gone and not all(edit.key in few for edit in rule.transformation)
     if len(rule.transformation) != 1:
         return False
     (edit,) = rule.transformation

@@ -53,6 +53,32 @@ def test_components_that_may_be_left_out_together_go_together(date: str) -> None
     assert not same(learned(dated(range(80), date)), new[0][0], new[1][0])
 
 
+@pytest.mark.parametrize("seen", [0, 1, 120])
+@pytest.mark.parametrize("form", ["200{0}/{1:02}/", "cat-{2}/"])
+def test_folders_stay_apart_unless_some_show_the_same(form: str, seen: int) -> None:
+    """However many of them were fetched, what their pages say of titles says nothing of them."""
+    titled = form + "title-{3}"
+    pages = [
+        page
+        for n in range(200)
+        for page in ((titled.format(n % 10, n // 10 % 12 + 1, n % 40, n), n), (f"title-{n}", n))
+    ]
+    folders = {form.format(n % 10, n // 10 % 12 + 1, n % 40): 1000 + n for n in range(seen)}
+
+    rules = learned([*pages, *folders.items()])
+
+    assert same(rules, titled.format(3, 4, 7, 900), "title-900")
+    assert not same(rules, form.format(3, 4, 7), form.format(4, 5, 8))
+    assert not same(rules, form.format(3, 4, 7), "")
+
+
+def test_folders_in_which_a_session_stands_are_one() -> None:
+    pages = [(f"(S(x{n}y{at}))/{name}", n) for n in range(150) for at in (1, 2) for name in (f"page{n}.aspx",)]
+    pages += [(f"(S(z{n}))/", 1000) for n in range(150)]
+
+    assert same(learned(pages), "(S(new))/", "(S(other))/")
+
+
 def test_titles_of_which_each_month_has_its_own_stay_apart() -> None:
     pages = dated(range(300), "month") + [(f"20{n % 10:02}/06/index", 2000 + n) for n in range(10)]
     pages += [("index", 3000)]
@@ -113,8 +139,8 @@ def test_only_paths_that_differ_in_components_that_stand_together_say_something(
 
 
 def test_of_a_long_path_one_more_component_is_looked_at_but_not_the_one_that_goes() -> None:
-    assert [_edit(1, depth, at, "").beyond for depth, at in ((3, 2), (5, 2), (5, 0))] == [0, 6, 5]
-    assert [_edit(2, depth, at, "").beyond for depth, at in ((3, 0), (5, 2), (5, 1))] == [0, 0, 6]
+    assert [_edit(1, depth, at, "", True).beyond for depth, at in ((3, 2), (5, 2), (5, 0))] == [0, 6, 5]
+    assert [_edit(2, depth, at, "", True).beyond for depth, at in ((3, 0), (5, 2), (5, 1))] == [0, 0, 6]
 
 
 def test_few_pages_say_nothing_of_any_value() -> None:

@@ -3,8 +3,9 @@
 Koppula et al. 2010, section 3.2: a key whose value pages of one content differ in is irrelevant. Pages of one content
 and one query that differ in one component propose that its value does not matter; such a page and one that lacks the
 component propose that it goes, which brings these under one key too, and so do two or three that stand together (the
-date in ``/2020/03/title``, the categories in ``/toys/wood/train``). Either is judged for the paths of one depth. That
-the component takes many values is what tells it from a folder with two names (`aliases`) and from a word of its own
+date in ``/2020/03/title``, the categories in ``/toys/wood/train``). Either is judged for the paths of one depth, and
+not meant for folders (``/2020/03/`` is not ``/``) unless pages of one content are folders that differ so. That the
+component takes many values is what tells it from a folder with two names (`aliases`) and from a word of its own
 (``/print``), which need not have any value; of several each takes more than one (``/sid/x1`` is `path_pairs`). Where
 values that mean the same begin alike (``(S(``, ``sid-``), the edit is meant for values that begin so (deep tokens,
 section 3.1.2): other paths of that depth have folders there.
@@ -58,6 +59,7 @@ class Components:
         self._fixed: dict[Place, list[str]] = {}
         self._begun: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
         self._seen: set[Place] = set()
+        self._of_folders: set[Place] = set()
 
     def note(self, short: list[str], long: list[str]) -> None:
         """Take two paths of one content and one query; of two lengths the shorter one first."""
@@ -69,6 +71,8 @@ class Components:
         if short[end - surplus :] != long[end:] or not all(long[at:end]) or (not surplus and not short[at]):
             return
         place = (surplus, len(long), at)
+        if not long[-1]:
+            self._of_folders.add(place)
         self._seen.add(place)
         if len(self._values[place]) < VALUES:
             self._values[place].update(("/".join(long[at:end]),) if surplus else (long[at], short[at]))
@@ -93,7 +97,11 @@ class Components:
             for place, count in self._counts.items()
             if count >= PROPOSED and len(self._values[place]) >= VALUES and not any(self._fixed.get(place, ()))
         ]
-        return [_edit(*place, begins) for _, _, place in sorted(worth)[:EDITS] for begins in self._beginnings(place)]
+        return [
+            _edit(*place, begins, place in self._of_folders)
+            for _, _, place in sorted(worth)[:EDITS]
+            for begins in self._beginnings(place)
+        ]
 
     def _beginnings(self, place: Place) -> list[str]:
         """Return what most pairs of values begin with, "" where that is nothing; the longest beginning first.
@@ -122,18 +130,23 @@ def _beginning(first: str, second: str) -> str:
     return "" if "*" in first[:end] else first[:end]
 
 
-def _edit(gone: int, depth: int, at: int, begins: str) -> PathEdit:
+def _edit(gone: int, depth: int, at: int, begins: str, of_folders: bool) -> PathEdit:
     end = at + max(gone, 1)
+    of_folders |= end == depth
 
     def change(parts: list[str]) -> list[str] | None:
         # Of an empty one nothing tells the crawl either, where it may go.
         if len(parts) != depth or not (parts[at] or gone) or not parts[at].startswith(begins):
+            return None
+        if not (parts[-1] or of_folders):
             return None
         return [*parts[:at], *([] if gone else ["*"]), *parts[end:]]
 
     key = component(at)
     edits = shortened(end, at) if gone else (Edit(key, "set", "*"),)
     needs = [Condition(Key(), "depth", (str(depth),))]
+    if not of_folders:
+        needs.append(Condition(Key(end=1), "some"))
     if begins:
         needs.append(Condition(key, "like", (f"{begins}*",)))
     # The first two components and the last are known by themselves; of a longer path one more is.

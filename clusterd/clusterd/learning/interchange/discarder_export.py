@@ -137,6 +137,8 @@ def _query_condition(condition: Condition) -> Condition:
         raise Inexpressible(f"a condition on a repeated parameter: {condition}")
     if condition.key.name == UNNAMED:
         raise Inexpressible(f"a condition on what has no name: {condition}")
+    if condition.test == "some":
+        raise Inexpressible(f"a condition that there is a value: {condition}")
     if "*" in condition.key.name or (condition.test != "like" and any("*" in value for value in condition.values)):
         raise Inexpressible(f"a literal * in a condition: {condition}")
     return condition

@@ -20,7 +20,7 @@ from clusterd_crawler.urls import Url
 INCLUDES_LIMIT: Final = 64
 
 #: Tests that hold only where their component is there.
-PRESENT: Final = frozenset({"is", "in", "any", "like", "numbered"})
+PRESENT: Final = frozenset({"is", "in", "any", "some", "like", "numbered"})
 
 
 class Inexpressible(Exception):

@@ -175,7 +175,7 @@ def _refined(trials: Trials, bound: float, prior: int) -> Refined:
         return NOWHERE
     snapshot, edit = trials.snapshot, trials.edit
     # A parameter that only has to be there can still be narrowed and closed to the values seen.
-    needed = {condition.key for condition in edit.needs if condition.test != "any"}
+    needed = {condition.key for condition in edit.needs if condition.test not in {"any", "some"}}
     found = [known for known in attributes(snapshot, edit, trials.rows) if known.key not in needed]
     found = [known for known in found if not item_orders.is_list(edit, known.key)]
     taken = needed | {known.key for known in found}

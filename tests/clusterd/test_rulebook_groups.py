@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.groups import Groups, sampled
@@ -81,11 +82,12 @@ def test_of_hosts_whose_log_was_rewritten_what_is_new_is_read(book: RuleBook) ->
 def test_redirects_to_pages_that_are_not_read_show_something_of_their_own() -> None:
     """On one site the articles are there, on the other nothing but the way to log in: these are no mirrors."""
     known, mirror = SITES
-    redirects = [Page(f"{mirror}/a/{n}", 0, state="redirected", target=f"{mirror}/login", crawl="1") for n in range(90)]
+    to_log_in = Page("", 0, state="redirected", target=f"{mirror}/login", crawl="1", explored="a rule")
+    redirects = [replace(to_log_in, url=f"{mirror}/a/{n}") for n in range(90)]
     halved = next(halved for halved in range(1, 20) if not sampled([Page(f"{mirror}/login", 1)], halved))
     kept = sampled(redirects, halved)
     assert kept
-    assert {page.state for page in kept} == {"good"}
+    assert {(page.state, page.explored) for page in kept} == {("good", "")}
     assert len({page.content for page in kept}) == 1
     # A redirect from one site to the other stays one: what it leads to stays with it.
     to_the_other = [Page(f"{mirror}/a/{n}", 0, state="redirected", target=f"{known}/a/{n}") for n in range(90)]

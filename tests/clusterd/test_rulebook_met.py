@@ -194,3 +194,25 @@ def test_what_another_worker_cuts_before_a_log_is_packed_anew_is_known(
     assert recall is not None
     assert recall.trials == {"a rule": [1, 0]}
     service.close()
+
+
+def test_what_is_left_out_as_a_log_is_packed_anew_is_known_to_who_takes_the_host_over(
+    book: RuleBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages that change from crawl to crawl: of those of old crawls only what watched a rule is left, which agreed."""
+    monkeypatch.setattr("clusterd.learning.rulebook.service.LOOSE_BLOCKS", 0)
+    at = count()
+    for crawl in range(6):
+        known = page(1, 100 + crawl, crawl=f"{crawl}", fetched_at=next(at))
+        watching = replace(page(10 + crawl, known.content, crawl=known.crawl, fetched_at=next(at)), explored="a rule")
+        for one in (known, replace(watching, instead_of=known.url)):
+            book.add_pages({HOST: [one]})
+    for _ in range(2):
+        service = RuleService(book)
+        service.learn_due(now=1)
+        recall = service._recalls.get(HOST)
+        assert recall is not None
+        assert recall.trials == {"a rule": [6, 0]}
+        service.close()
+        book.add_pages({HOST: [page(99, 99)]})
+    assert book.evidence(HOST).blocks < 6

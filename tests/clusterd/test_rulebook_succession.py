@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clusterd.learning.rulebook.contract import RETIRED_LIMIT, HostRules
-from clusterd.learning.rulebook.turns import relearned, turned
+from clusterd.learning.rulebook.turns import imported, relearned, turned
 from clusterd.learning.watch import NO_LONGER
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 
@@ -137,3 +137,20 @@ def test_what_the_watch_or_the_learner_retired_may_come_back_in_another_way() ->
     assert [rule.id for rule in relearned(state, learned(a), 2).rules.rules] == [a.id]
     state = turned(state, {both.id: ("retired", "watch", "3 of 3 watched pages differed")}, 2)
     assert [rule.id for rule in relearned(state, learned(a), 3).rules.rules] == [a.id]
+
+
+def test_what_is_like_a_rule_that_an_operator_keeps_may_come() -> None:
+    a, both = on_path("a"), on_path("a", "b")
+    first = relearned(HostRules.empty(HOST), learned(a), 1)
+    for kept in (turned(first, {a.id: ("pinned", "hand", "by hand")}, 2), imported(first, [a], 2)):
+        after = relearned(kept, learned(a, both), 3)
+        assert {rule.id for rule in after.rules.rules} == {a.id, both.id}
+
+
+def test_of_a_rule_that_says_more_under_its_id_the_crawls_are_told() -> None:
+    a = on_path("a")
+    first = imported(HostRules.empty(HOST), [a], 1)
+    assert imported(first, [replace(a, support=5)], 2).rules.version == first.rules.version
+    spanning = imported(first, [replace(a, spans=True)], 2)  # the id is a hash of what else it says
+    assert spanning.rules.version > first.rules.version
+    assert [(rule.id, rule.spans) for rule in spanning.rules.rules] == [(a.id, True)]

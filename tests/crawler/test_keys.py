@@ -21,6 +21,9 @@ def test_a_spanning_rule_that_comes_later_reaches_hosts_whose_keys_were_asked_fo
         assert keys.key(f"http://{host}/a?sid=1")[0] == f"http://{host}/a"
     keys.load(rule_set(rule([], [Edit(Key(start=2), "set", "example.com")], spans=True), DROP_SID))
     assert keys.key("http://www.example.com/a?sid=1")[0] == "http://example.com/a"
+    # Of a domain of which all rules are withdrawn, those of its hosts stay.
+    keys.load(rule_set())
+    assert keys.key("http://www.example.com/a?sid=1")[0] == "http://www.example.com/a"
 
 
 def test_a_url_may_lose_more_than_there_are_passes() -> None:

@@ -189,10 +189,10 @@ def _needed(rules: Iterable[Filed]) -> re.Pattern[str] | None:
     names: set[str] = set()
     for rule in rules:
         own = [handle[1] for handle in rule.handles or rule.any_of if handle[0] in {"q", "v"}]
-        if not own or (not rule.handles and len(own) < len(rule.any_of)):
+        if not own:
             return None
         names.update(own if not rule.handles else own[:1])
-    if not 0 < len(names) <= NAMES or UNNAMED in names:
+    if len(names) > NAMES or UNNAMED in names:
         return None
     return re.compile(rf"[?&;](?:{'|'.join(map(re.escape, sorted(names)))})(?:[=&;]|\Z)")
 

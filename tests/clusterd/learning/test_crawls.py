@@ -137,6 +137,33 @@ def test_duplicates_not_fetched_again_follow_those_that_are() -> None:
     assert seen.tolist() == [3, 3, 7, 7, 3, 3, 1, 4]
 
 
+def test_what_was_taken_back_or_an_earlier_crawl_fetches_late_says_nothing_of_its_like() -> None:
+    contents = array("q", [0, 0, 0, 1, 1])
+    crawls = Crawls()
+    first = crawls.begin("first", contents)
+    for _ in contents[:4]:
+        crawls.first(first)
+    # Two pages in whose place a wall was shown, as it is to say nothing also where no other crawl has come yet, …
+    crawls.take_back(0)
+    crawls.take_back(1)
+    assert np.array_equal(crawls.present(np.array(contents))[1], [0, 0, 1, 1])  # type: ignore[arg-type]
+    # … of which the next one fetches one; and a page that it was the first to fetch.
+    second = crawls.begin("second", contents)
+    crawls.first(second)
+    for row, bit, now in ((0, second, 5), (4, first, 6)):
+        crawls.again(row, bit, contents[row], now)
+        contents[row] = now
+    present, seen = crawls.present(np.array(contents))
+    assert present.tolist() == [5, 0, 0, 1, 6]
+    assert np.array_equal(seen, [2, 0, 1, 1, 3])  # type: ignore[arg-type]
+    # What follows the page of that text is not what was a wall.
+    crawls.again(2, second, contents[2], 7)
+    contents[2] = 7
+    present, seen = crawls.present(np.array(contents))
+    assert present.tolist() == [5, 0, 7, 1, 6]
+    assert np.array_equal(seen, [2, 0, 3, 1, 3])  # type: ignore[arg-type]
+
+
 def test_what_has_come_to_differ_says_nothing_of_its_like_that_was_not_fetched() -> None:
     contents = array("q", [0, 0, 0])
     crawls = Crawls()

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.families.exhausted import FEW_RUN, MANY, RUN
+from clusterd.learning.families.exhausted import EACH, FEW_RUN, MANY, RUN
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import Rule
@@ -50,6 +50,31 @@ def test_a_value_never_seen_is_of_the_family_where_all_of_many_brought_nothing_n
     assert said in [str(condition) for condition in rule.context]
 
 
+@pytest.mark.parametrize(
+    ("rare", "said"), [(EACH - 1, "?list in '0', '1', '2'"), (EACH, "?list in '0', '1', '2', '9'")]
+)
+def test_a_value_is_of_the_family_that_was_tried_often(rare: int, said: str) -> None:
+    lists = [n % 3 for n in range(RUN + 20)] + [9] * rare
+    members = {f"{HOST}/login.php?list={kind}&video={n}": 100 + n % TOPICS for n, kind in enumerate(lists)}
+    (rule,) = families(CONTENT | members)
+    assert said in [str(condition) for condition in rule.context]
+
+
+@pytest.mark.parametrize(("often", "said"), [(RUN - 1, 0), (RUN, 1)])
+def test_what_is_left_of_a_run_has_to_be_as_long(often: int, said: int) -> None:
+    lists = [0] * often + [1] * (EACH - 1)
+    members = {f"{HOST}/go.php?list={kind}&post={n}": 100 + n % TOPICS for n, kind in enumerate(lists)}
+    assert len(families(CONTENT | members)) == said
+
+
+@pytest.mark.parametrize(("every", "said"), [(2, 1), (20, 0)])
+def test_a_view_that_brings_nothing_new_is_not_the_luckiest_of_several(every: int, said: int) -> None:
+    """A calendar of mostly empty days, of which the views are linked in turn: one was empty for as long by chance."""
+    days = [(n, view) for n in range(1, FEW_RUN + 1) for view in ("day", "week", "month")]
+    shown = {(n, view): 1000 * len(view) + n if view != "day" and n % every == 0 else 100 + n % 3 for n, view in days}
+    assert len(families(CONTENT | {f"{HOST}/calendar?view={view}&at={n}": shown[n, view] for n, view in days})) == said
+
+
 @pytest.mark.parametrize(("filled", "said"), [(0, 1), (2, 1), (1, 0)])
 def test_a_content_that_one_member_alone_shows_says_that_there_is_more(filled: int, said: int) -> None:
     # Given lists that are empty in two ways for a while, and before them some that are filled, and alike.
@@ -67,11 +92,14 @@ def test_pages_that_other_rules_bring_together_are_no_run() -> None:
     assert families(sessions) == []
 
 
-@pytest.mark.parametrize(("contents", "stands"), [(MANY - 1, False), (MANY, True)])
-def test_one_member_of_a_host_of_many_contents_ends_no_run(contents: int, stands: bool) -> None:
+@pytest.mark.parametrize(
+    ("contents", "before", "stands"), [(MANY - 1, RUN, False), (MANY, RUN, True), (MANY, RUN - 1, False)]
+)
+def test_one_member_of_a_host_of_many_contents_ends_no_run(contents: int, before: int, stands: bool) -> None:
     others = {f"{HOST}/topic.php?t={n}": 100 + n for n in range(TOPICS, contents - 1)}
+    members = dict(list(MEMBERS.items())[:before])
     after = {f"{HOST}/go.php?view=next&post=5": 1, f"{HOST}/go.php?view=next&post=6": 100}
-    assert bool(families(CONTENT | others | MEMBERS | after)) is stands
+    assert bool(families(CONTENT | others | members | after)) is stands
 
 
 def test_of_a_crawl_without_a_name_nothing_is_said() -> None:

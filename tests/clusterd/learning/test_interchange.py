@@ -178,6 +178,8 @@ UNSAID = {
     "a literal star": make([on("k(3,-)", "is", "a*")], drop("?sid")),
     "a condition on subdomains": make([on("?sid", "any")], drop("?sid"), "example.com", spans=True),
     "a name": Rule("n1", HOST, (), (), kind="name", name="canonical"),
+    "what the known page shows": replace(make([], drop("?sort")), shows=7),
+    "one crawl": replace(make([on("k(-,-)", "is", "a")], FAMILY), crawl="monday"),
 }
 
 

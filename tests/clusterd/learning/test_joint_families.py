@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from itertools import count, product
 
 import numpy as np
+import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.evidence.columns import Evidence
 from clusterd.learning.evidence.snapshot import Snapshot
-from clusterd.learning.families.joint import ALONE, EACH, TRIALS
+from clusterd.learning.families.joint import ALONE, EACH, OF_ONE, TRIALS
 from clusterd.learning.families.one_page import FAMILY, families
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rules import RuleSet
@@ -90,6 +91,7 @@ def test_values_whose_pages_differ_are_left_out() -> None:
     alpha, gamma = "/doku.php?do=media&ns=alpha&tab=files&id=", "/doku.php?do=media&ns=gamma&tab=files&id="
     assert same(rules, alpha + "page1", alpha + "page999")
     assert not same(rules, gamma + "page1", gamma + "page999")
+    assert [rule.coverage for rule in rules.rules] == [2 * len(TABS) * 12]
 
 
 def test_a_clean_value_among_many_that_are_not_is_luck() -> None:
@@ -99,13 +101,21 @@ def test_a_clean_value_among_many_that_are_not_is_luck() -> None:
     assert proposed(media(8, content)) == 0
 
 
-def test_combinations_that_were_not_seen_are_not_covered() -> None:
-    crawl = [
-        (path, content)
-        for path, content in media(9, by_combination, TABS)
-        if "ns=alpha" not in path or "tab=upload" not in path
-    ]
-    rules = learned(crawl)
+@pytest.mark.parametrize(("every", "families_of"), [(12, 0), (1000, 1)])
+def test_clean_values_are_luck_where_others_seldom_differ(every: int, families_of: int) -> None:
+    tabs = [f"tab{number}" for number in range(6)]
+
+    def content(space: str, tab: str, number: int) -> int:
+        return SPACES.index(space) * 10 + tabs.index(tab) if number % every or space == "alpha" else 1000 + number
+
+    assert proposed(media(6, content, tabs)) == families_of
+
+
+@pytest.mark.parametrize("seen_of_it", [0, EACH - 1])
+def test_combinations_that_were_not_seen_often_are_not_covered(seen_of_it: int) -> None:
+    crawl = media(9, by_combination, TABS)
+    rare = [page for page in crawl if "ns=alpha&tab=upload" in page[0]]
+    rules = learned([page for page in crawl if page not in rare[seen_of_it:]])
     unseen = "/doku.php?do=media&ns=alpha&tab=upload&id="
     assert not same(rules, unseen + "page1", unseen + "page999")
     seen = "/doku.php?do=media&ns=beta&tab=files&id="
@@ -149,8 +159,9 @@ def test_a_parameter_of_one_value_asks_for_no_fewer_pages_of_a_family() -> None:
 
 
 def test_a_wall_that_other_forms_show_too_is_known_sooner() -> None:
-    each = ALONE // 6
-    assert proposed([*media(each, lambda space, tab, number: 7), ("/login.php", 7)]) == 1
+    # As several contents are, and no sooner.
+    each = TRIALS // 6 + 1
+    assert [proposed([*media(pages, lambda *page: 7), ("/login.php", 7)]) for pages in (each, each + 1)] == [0, 1]
 
 
 def test_an_empty_tab_of_another_script_makes_no_wall() -> None:
@@ -160,15 +171,17 @@ def test_an_empty_tab_of_another_script_makes_no_wall() -> None:
     assert proposed([*reports, ("/article.php?nr=5&tab=history", 7)]) == 1
 
 
-def test_a_wall_lends_no_trials_to_what_is_empty_for_most_values() -> None:
+@pytest.mark.parametrize("walls", [1, TRIALS // OF_ONE])
+def test_walls_lend_no_trials_to_what_is_empty_for_most_values(walls: int) -> None:
     """That every article's wish list asks for a log-in does not tell which articles have reviews."""
     each = ALONE // 2 + 1
-    wishes = [(f"/shop?do=wish&id={number}", 7) for number in range(each)]
+    logins = [(f"/login.php?for={wall}", 10 + wall) for wall in range(walls)]
+    wishes = [(f"/shop?do=wish{wall}&id={number}", 10 + wall) for wall in range(walls) for number in range(each)]
     reviews = [(f"/shop?do=reviews&id={number}", 8) for number in range(each)]
 
-    rules = learned([("/login.php", 7), *wishes, *reviews])
+    rules = learned([*logins, *wishes, *reviews])
 
-    assert same(rules, "/shop?do=wish&id=1", "/shop?do=wish&id=999")
+    assert same(rules, "/shop?do=wish0&id=1", "/shop?do=wish0&id=999")
     assert not same(rules, "/shop?do=reviews&id=1", "/shop?do=reviews&id=999")
 
 

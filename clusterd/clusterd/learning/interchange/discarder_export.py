@@ -76,6 +76,10 @@ def export(rules: Iterable[Rule], universal: Sequence[dict[str, Any]], *, loose:
 def _entries(rule: Rule, loose: bool) -> Iterator[dict[str, Any]]:
     if rule.kind != "url":
         raise Inexpressible("a name rule is no function of the URL")
+    if rule.shows:
+        raise Inexpressible("a rule that asks what the known page shows")
+    if rule.crawl:
+        raise Inexpressible(f"a rule of one crawl: {rule.crawl}")
     if "@" in rule.host or rule.host.startswith("["):
         raise Inexpressible(f"the host {rule.host} cannot stand in a pattern")
     for conditions in _variants(rule.context, loose):

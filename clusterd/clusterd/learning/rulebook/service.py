@@ -343,7 +343,8 @@ class RuleService:
     def _packed(self, host: str) -> Evidence:
         """Pack the log anew without dropping what the learner knows; return all of it with its new mark."""
         whole = self.book.evidence(host)
-        mark = self.book.rewrite(host, whole.mark, sightings(whole.pages))
+        kept = sightings(whole.pages)
+        mark = self.book.rewrite(host, whole.mark, kept, cut_contents(whole.pages, kept))
         return replace(whole, mark=mark or whole.mark)
 
     def _turn(self, rule: str, state: State, at: int) -> Rule:

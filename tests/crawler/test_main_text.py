@@ -26,6 +26,8 @@ from tests.crawler.pages import STORY, main, shown, sketched
         "<p class=footer>menu",
         "<div class=nav-panel><p>Next: <a href=n accesskey=n rel=next>menu</a> [<a href=i>Index</a>]</p></div>",
         "<div class=pageId><span>menu</span></div>",
+        "<table><tr><td id=projectalign><div id=projectname>menu <span>3.3.9</span></div></td></tr></table>",
+        "<div id=MSearchResultsWindow><div class=SRStatus>menu</div></div>",
         "<select><option>menu</select>",
         "<search>menu <input></search>",
         "<form role=search>menu <a href=s>menu</a></form>",

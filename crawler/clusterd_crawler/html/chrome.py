@@ -121,6 +121,7 @@ NAMES: Final = frozenset(
     mw-navigation mw-head mw-panel mw-sidebar p-personal p-tb p-logo printfooter editsection mw-editsection
     mw-jump-link dokuwiki__header dokuwiki__aside dokuwiki__footer dokuwiki__sitetools dokuwiki__usertools
     dokuwiki__pagetools pagetools page-tools usertools user-tools sitetools site-tools docinfo
+    projectalign msearchresultswindow
     action-menu action-bar jumpbox quick-links toolbar userbar user-menu usermenu login-form loginform loginbox
     """.split()
 )

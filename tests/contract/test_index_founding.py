@@ -14,6 +14,7 @@ from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.errors import Unreachable, WrongInput
 
 from tests.contract.index_world import World, expected, page, partition, settled
+from tests.contract.moments import interrupted
 
 
 def test_a_store_keeps_to_the_scheme_that_it_was_made_with(redis_url: str, prefix: str) -> None:
@@ -103,6 +104,16 @@ def test_a_new_store_of_a_cluster_has_pages_in_many_homes(redis_cluster_url: str
 def test_a_cluster_s_store_of_layout_4_keeps_the_names_of_its_shards(redis_cluster_url: str, prefix: str) -> None:
     shards = {key.split(b"{")[1].split(b"}")[0] for key in keys_of_old(redis_cluster_url, prefix, 4)}
     assert shards == {b"%d" % number for number in range(16)}
+
+
+@pytest.mark.parametrize("nth", range(1, 9))
+def test_two_that_begin_a_store_at_once_agree_on_its_policies(redis_url: str, prefix: str, nth: int) -> None:
+    """As daemons do that are started together; one had told of a policy of the same name with another threshold."""
+    first = interrupted(redis_url, prefix, "LRANGE", nth, lambda: RedisIndex(redis_url, prefix).close())
+    second = RedisIndex(redis_url, prefix)
+    assert first.policies() == second.policies()
+    first.close()
+    second.close()
 
 
 @pytest.mark.parametrize("key", ["i", "policies"])

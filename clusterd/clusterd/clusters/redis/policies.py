@@ -90,7 +90,7 @@ class Policies:
 
     def add(self, policies: Sequence[Policy]) -> None:
         """Add those that the store lacks; `WrongInput`, and none, where a name is taken or where there are too many."""
-        while lacking := [policy for policy in policies if policy not in self.agree().entries]:
+        while lacking := self._lacking(policies):
             names = {known.name for known in self.state.entries}
             if taken := [policy.name for policy in lacking if policy.name in names]:
                 raise WrongInput(f"a policy named {taken[0]} exists with another threshold; choose another name")
@@ -105,6 +105,10 @@ class Policies:
             place = vacant[0] if vacant and not lacking[0].identical else len(texts)
             texts[place : place + 1] = [text_of(lacking[0])]
             change(self._homes.first, self.state, texts, changes + (place < len(self.state.texts)))
+
+    def _lacking(self, policies: Sequence[Policy]) -> list[Policy]:
+        known = self.agree().entries  # asked once: another may be adding the same ones
+        return [policy for policy in policies if policy not in known]
 
     def remove(self, name: str) -> None:
         """Remove a policy, where there is one of this name."""

@@ -33,6 +33,29 @@ def test_what_such_a_request_is_led_to_is_fetched(
     assert (done.paths(), done.skipped) == (["/page/3?sid=a", "/page/2", "/page/3"], [])
 
 
+def test_a_page_that_such_a_request_leads_back_to_is_not_asked_for_again(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Past the duplicate filter, as Scrapy asks for a spider's first URLs: an exception may be made of a page then."""
+    publish_rules(redis_url, prefix, sid_rules(site))
+    first = passing(site, "/page/2")
+    first["options"]["dont_filter"] = True
+    steps = [first, REST, f"{site.url}/page/2?sid=a"]
+    done = crawl(tmp_path, steps, settings | ONE_BY_ONE, more=[f"{site.url}/redir/2"])
+    assert done.paths() == ["/page/2", "/page/2"]
+    assert [skip[0] for skip in done.skipped] == steps[2:]
+
+
+def test_a_request_that_says_of_no_redirect_is_skipped_as_else(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """As where a spider hands on ``response.meta.get("redirect_urls")``."""
+    publish_rules(redis_url, prefix, sid_rules(site))
+    linked = {"url": f"{site.url}/page/1?sid=a", "options": {"meta": {"redirect_urls": None}}}
+    done = crawl(tmp_path, [f"{site.url}/page/1", REST, linked], settings | ONE_BY_ONE)
+    assert [skip[0] for skip in done.skipped] == [linked["url"]]
+
+
 def test_what_follows_a_rewritten_request_is_not_taken_for_it(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:

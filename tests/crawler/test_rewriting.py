@@ -6,10 +6,12 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from clusterd_crawler.crawling.pages.reporter import Page, Seen
 from clusterd_crawler.crawling.pages.rewritten import Rewritten
+from clusterd_crawler.crawling.requests.kinds import LED, READ
 from clusterd_crawler.crawling.requests.purposes import Purposes
-from clusterd_crawler.crawling.requests.rewriting import Rewriting
+from clusterd_crawler.crawling.requests.rewriting import META, Rewriting, is_rewritten, original
 from scrapy import Request
 from scrapy.http import HtmlResponse
 from scrapy.settings import Settings
@@ -29,6 +31,41 @@ def test_a_key_that_came_is_known_and_what_is_no_url_is_not() -> None:
     assert rewriting.has_come("http://no%20host/") is None
     rewriting.broke_off(instead)
     assert rewriting.has_come("http://h.com/a") is None
+
+
+def test_what_the_spider_has_put_into_the_meta_of_a_rewritten_request_stays() -> None:
+    rewriting = Rewriting()
+    rewriting.linked("http://h.com/a")
+    own = {"redirect_to": "basket"}
+    instead = rewriting.rewritten(
+        Request("http://h.com/a?sid=1", meta={**own, "redirect_urls": ["/"]}), "http://h.com/a"
+    )
+    assert instead is not None
+    assert instead.meta == {**own, META: "http://h.com/a?sid=1"}
+    linked = original(instead)
+    assert linked is not None
+    assert linked.meta == {**own, META: ""}
+
+
+P, Q, K = (f"http://h.com/{name}" for name in "pqk")
+
+
+@pytest.mark.parametrize(
+    ("url", "meta", "rewritten"),
+    [
+        (P, {}, True),
+        (P, {"redirect_urls": [K]}, True),
+        # The spider has read its page, and asks for it again, …
+        (P, {READ: P}, True),
+        (P, {READ: P, LED: [K], "redirect_urls": [K]}, True),
+        (Q, {READ: P, LED: [K], "redirect_urls": [K, P]}, True),
+        # … or for another one with its meta, which may lead back.
+        (Q, {READ: P}, False),
+        (P, {READ: P, LED: [K], "redirect_urls": [K, Q]}, False),
+    ],
+)
+def test_which_request_was_rewritten(url: str, meta: dict[str, Any], rewritten: bool) -> None:
+    assert is_rewritten(Request(url, meta={META: "/p?sid=1", **meta})) is rewritten
 
 
 def test_the_crawl_does_not_end_while_it_is_decided_about_a_link_whose_page_came(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from scrapy.utils.asyncio import call_later
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.pages.reporter import CACHED, Page, Reporter, Seen
 from clusterd_crawler.crawling.pages.responses import is_good
-from clusterd_crawler.crawling.requests.kinds import LED, READ, is_page
+from clusterd_crawler.crawling.requests.kinds import LED, READ, is_page, is_passed_on
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Unread:
         page.read = awaited
         if not awaited:
             self._pages[page.response] = page
-        if page.request.meta.get(READ) == page.request.url:
+        if page.request.meta.get(READ) == page.request.url and not is_passed_on(page.request):
             page.broken = self._broken = True
             if "cached" not in page.response.flags:
                 self._reporter.failed(page.url, page.at + 1, page.response.status, ASKED_AGAIN)

@@ -19,6 +19,8 @@ QUEUED_AGAIN: Final = "_clusterd_queued_again"
 #: give each request all that ``response.meta`` holds: by these is told what was true of the page before alone.
 READ: Final = "clusterd_read"
 LED: Final = "clusterd_led"
+#: Keys of the meta of a request that Scrapy has made of a redirect.
+REDIRECTED: Final = frozenset({"redirect_reasons", "redirect_times", "redirect_ttl", "redirect_urls"})
 
 
 def is_page(request: Request) -> bool:
@@ -40,10 +42,17 @@ def may_be_skipped(request: Request) -> bool:
 
 
 def led_by(request: Request) -> Sequence[str]:
-    """Return the URLs that were redirected to a request's, the first one first."""
-    led: Sequence[str] = request.meta.get("redirect_urls", ())
-    earlier: Sequence[str] = request.meta.get(LED, ())
+    """Return the URLs that were redirected to a request's, the first one first; none where the spider has its page.
+
+    (A spider that puts together a meta of its own may have written None there.)
+    """
+    led, earlier = (list(request.meta.get(key) or ()) for key in ("redirect_urls", LED))
     return led[len(earlier) :] if led[: len(earlier)] == earlier else led
+
+
+def is_passed_on(request: Request) -> bool:
+    """Whether a request was given the meta of another page: not of its own, which is asked for again."""
+    return READ in request.meta and request.meta[READ] != (*led_by(request), request.url)[0]
 
 
 def referrer(request: Request) -> str:

@@ -33,7 +33,7 @@ from scrapy.spiders import CrawlSpider
 from w3lib.http import basic_auth_header
 
 from clusterd_crawler.crawling.requests.carried import Carried
-from clusterd_crawler.crawling.requests.kinds import is_page
+from clusterd_crawler.crawling.requests.kinds import REDIRECTED, is_page
 from clusterd_crawler.purpose import Purpose
 
 logger = logging.getLogger(__name__)
@@ -55,8 +55,7 @@ COMPONENTS: Final = frozenset(
         *("download_fail_on_dataloss", "download_latency", "download_maxsize", "download_slot", "download_timeout"),
         *("download_warnsize", "ftp_local_filename", "ftp_passive", "give_up_log_level", "handle_httpstatus_all"),
         *("handle_httpstatus_list", "is_secure", "is_start_request", "max_retry_times", "priority_adjust", "proxy"),
-        *("redirect_reasons", "redirect_times", "redirect_ttl", "redirect_urls", "referrer_policy", "retry_times"),
-        "verbatim_url",
+        *("referrer_policy", "retry_times", "verbatim_url", *REDIRECTED),
         *("impersonate", "impersonate_request_bytes", "impersonate_response_bytes"),
         *("playwright_page", "proxy_retry_times"),
     }

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from scrapy import Request
 
-from clusterd_crawler.crawling.requests.kinds import LED, READ
+from clusterd_crawler.crawling.requests.kinds import LED, READ, REDIRECTED, is_passed_on
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.urls import canonical, canonical_if_any, hash_of
 
@@ -79,7 +79,7 @@ class Rewriting:
 
 def _asked_for(request: Request) -> Iterator[int]:
     """Yield the hashes of the URLs that a request has asked for, be it before a redirect."""
-    for url in (request.url, *request.meta.get("redirect_urls", ())[:1]):
+    for url in (request.url, *(request.meta.get("redirect_urls") or ())[:1]):
         if form := canonical_if_any(url):
             yield hash_of(form)
 
@@ -104,10 +104,9 @@ def original(request: Request) -> Request | None:
 
 def is_rewritten(request: Request) -> bool:
     """Whether a request was rewritten, or is asked for as it was linked after that; not one that was given its meta."""
-    return META in request.meta and request.meta.get(READ, request.url) == request.url
+    return META in request.meta and not is_passed_on(request)
 
 
 def _bare(request: Request) -> dict[str, Any]:
     """Return a request's meta without what was noted of redirects, and of the page that the spider was given."""
-    own = request.meta.items()
-    return {key: value for key, value in own if not str(key).startswith("redirect_") and key not in {READ, LED}}
+    return {key: value for key, value in request.meta.items() if key not in {READ, LED, *REDIRECTED}}

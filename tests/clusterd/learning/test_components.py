@@ -53,10 +53,14 @@ def test_components_that_may_be_left_out_together_go_together(date: str) -> None
     assert not same(learned(dated(range(80), date)), new[0][0], new[1][0])
 
 
-@pytest.mark.parametrize("seen", [0, 1, 120])
+@pytest.mark.parametrize("start", [[], [("", 1000)]])
+@pytest.mark.parametrize("seen", [0, 1, 3, 120])
 @pytest.mark.parametrize("form", ["200{0}/{1:02}/", "cat-{2}/"])
-def test_folders_stay_apart_unless_some_show_the_same(form: str, seen: int) -> None:
-    """However many of them were fetched, what their pages say of titles says nothing of them."""
+def test_folders_stay_apart_unless_some_show_the_same(form: str, seen: int, start: list[tuple[str, int]]) -> None:
+    """However many of them were fetched, what their pages say of titles says nothing of them.
+
+    Nor does what the start shows: the archive of the latest month.
+    """
     titled = form + "title-{3}"
     pages = [
         page
@@ -65,11 +69,17 @@ def test_folders_stay_apart_unless_some_show_the_same(form: str, seen: int) -> N
     ]
     folders = {form.format(n % 10, n // 10 % 12 + 1, n % 40): 1000 + n for n in range(seen)}
 
-    rules = learned([*pages, *folders.items()])
+    rules = learned([*pages, *folders.items(), *start])
 
     assert same(rules, titled.format(3, 4, 7, 900), "title-900")
     assert not same(rules, form.format(3, 4, 7), form.format(4, 5, 8))
     assert not same(rules, form.format(3, 4, 7), "")
+
+
+def test_of_a_site_that_ends_all_addresses_with_a_slash_the_titles_are_no_folders() -> None:
+    pages = [(f"{path}/", content) for path, content in dated(range(150), "month")]
+
+    assert same(learned(pages), "2003/04/title-900/", "title-900/")
 
 
 def test_folders_in_which_a_session_stands_are_one() -> None:

@@ -4,11 +4,12 @@ Koppula et al. 2010, section 3.2: a key whose value pages of one content differ 
 and one query that differ in one component propose that its value does not matter; such a page and one that lacks the
 component propose that it goes, which brings these under one key too, and so do two or three that stand together (the
 date in ``/2020/03/title``, the categories in ``/toys/wood/train``). Either is judged for the paths of one depth, and
-not meant for folders (``/2020/03/`` is not ``/``) unless pages of one content are folders that differ so. That the
-component takes many values is what tells it from a folder with two names (`aliases`) and from a word of its own
-(``/print``), which need not have any value; of several each takes more than one (``/sid/x1`` is `path_pairs`). Where
-values that mean the same begin alike (``(S(``, ``sid-``), the edit is meant for values that begin so (deep tokens,
-section 3.1.2): other paths of that depth have folders there.
+not meant for folders (``/2020/03/`` is not ``/``) unless pages of one content are folders that differ so, in as many
+values: the archive of the latest month alone shows what the start does. That the component takes many values is what
+tells it from a folder with two names (`aliases`) and from a word of its own (``/print``), which need not have any
+value; of several each takes more than one (``/sid/x1`` is `path_pairs`). Where values that mean the same begin alike
+(``(S(``, ``sid-``), the edit is meant for values that begin so (deep tokens, section 3.1.2): other paths of that depth
+have folders there.
 
 Cost: proposing is linear in the pages compared.
 """
@@ -59,7 +60,8 @@ class Components:
         self._fixed: dict[Place, list[str]] = {}
         self._begun: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
         self._seen: set[Place] = set()
-        self._of_folders: set[Place] = set()
+        #: Those of folders alone.
+        self._of_folders: dict[Place, set[str]] = defaultdict(set)
 
     def note(self, short: list[str], long: list[str]) -> None:
         """Take two paths of one content and one query; of two lengths the shorter one first."""
@@ -71,11 +73,10 @@ class Components:
         if short[end - surplus :] != long[end:] or not all(long[at:end]) or (not surplus and not short[at]):
             return
         place = (surplus, len(long), at)
-        if not long[-1]:
-            self._of_folders.add(place)
         self._seen.add(place)
-        if len(self._values[place]) < VALUES:
-            self._values[place].update(("/".join(long[at:end]),) if surplus else (long[at], short[at]))
+        for values in (self._values[place], *([] if long[-1] else [self._of_folders[place]])):
+            if len(values) < VALUES:
+                values.update(("/".join(long[at:end]),) if surplus else (long[at], short[at]))
         if surplus:
             fixed = zip(self._fixed.get(place, long[at:end]), long[at:end], strict=True)
             self._fixed[place] = [text if text == here else "" for text, here in fixed]
@@ -98,7 +99,7 @@ class Components:
             if count >= PROPOSED and len(self._values[place]) >= VALUES and not any(self._fixed.get(place, ()))
         ]
         return [
-            _edit(*place, begins, place in self._of_folders)
+            _edit(*place, begins, len(self._of_folders[place]) >= VALUES)
             for _, _, place in sorted(worth)[:EDITS]
             for begins in self._beginnings(place)
         ]

@@ -76,6 +76,16 @@ def test_folders_stay_apart_unless_some_show_the_same(form: str, seen: int, star
     assert not same(rules, form.format(3, 4, 7), "")
 
 
+def test_empty_folders_that_show_the_same_keep_no_titles_apart() -> None:
+    pages = [(f"cat-{at % 40}/title-{n}", n) for n in range(200) for at in (n, 7 * n + 3)]
+    pages += [(f"empty-{n}/", 999) for n in range(12)] + [(f"cat-{n}/", 1000 + n) for n in range(5)]
+
+    rules = learned(pages)
+
+    assert same(rules, "cat-5/title-900", "cat-7/title-900")
+    assert not same(rules, "cat-1/", "cat-2/")
+
+
 def test_of_a_site_that_ends_all_addresses_with_a_slash_the_titles_are_no_folders() -> None:
     pages = [(f"{path}/", content) for path, content in dated(range(150), "month")]
 

@@ -91,7 +91,8 @@ class Components:
     def edits(self) -> list[PathEdit]:
         """Return the edits that are worth judging, those of most contents first; that a component goes before others.
 
-        Where a component goes, its value does not matter either, and a page without it is one with the others.
+        Where a component goes, its value does not matter either, and a page without it is one with the others. Where
+        folders show the same, as empty ones do, and others do not, titles still may.
         """
         worth = [
             (not place[0], -count, place)
@@ -99,9 +100,10 @@ class Components:
             if count >= PROPOSED and len(self._values[place]) >= VALUES and not any(self._fixed.get(place, ()))
         ]
         return [
-            _edit(*place, begins, len(self._of_folders[place]) >= VALUES)
+            _edit(*place, begins, of_folders)
             for _, _, place in sorted(worth)[:EDITS]
             for begins in self._beginnings(place)
+            for of_folders in ((True, False) if len(self._of_folders[place]) >= VALUES else (False,))
         ]
 
     def _beginnings(self, place: Place) -> list[str]:

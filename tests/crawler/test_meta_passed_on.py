@@ -59,13 +59,13 @@ def test_a_request_that_says_of_no_redirect_is_skipped_as_else(
 def test_what_follows_a_rewritten_request_is_not_taken_for_it(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    """Where it fails, it does; nothing else is fetched in its place."""
+    """Where it fails, it does; nothing else is fetched in its place, nor once it has come."""
     publish_rules(redis_url, prefix, sid_rules(site))
     one = settings | ONE_BY_ONE | ALL_STATUS | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
     first = passing(site, "/page/1?sid=a")
     first["options"]["priority"] = 2
     steps = [f"{site.url}/page/4", REST, f"{site.url}/page/3", first, passing(site, "/page/1")]
-    done = crawl(tmp_path, steps, one, more=[f"{site.url}/missing"])
+    done = crawl(tmp_path, steps, one, more=[f"{site.url}/missing", f"{site.url}/page/5"])
     assert done.stat("rewritten") == 1
-    assert sorted(done.paths()) == ["/missing", "/page/1", "/page/3", "/page/4"]
+    assert sorted(done.paths()) == ["/missing", "/page/1", "/page/3", "/page/4", "/page/5"]
     assert site.hits["/page/1?sid=a"] == 0

@@ -37,6 +37,7 @@ from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.pages.reporter import CACHED, Page, Reporter, Seen
 from clusterd_crawler.crawling.pages.responses import is_good
 from clusterd_crawler.crawling.requests.kinds import LED, READ, is_page, is_passed_on
+from clusterd_crawler.crawling.requests.rewriting import META
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +120,8 @@ class Unread:
         """Note that the spider is given a page."""
         page = self._pages.pop(response, None)
         if page is not None:
+            if is_passed_on(page.request):  # that another request was rewritten is said of no page of its own
+                page.request.meta.pop(META, None)
             page.request.meta[READ] = page.request.url
             if "redirect_urls" in page.request.meta:
                 page.request.meta[LED] = page.request.meta["redirect_urls"]

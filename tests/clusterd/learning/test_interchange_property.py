@@ -72,24 +72,15 @@ def on(key: str, tests: dict[str, st.SearchStrategy[list[str]]]) -> st.SearchStr
 
 
 NONE: st.SearchStrategy[list[str]] = st.just([])
+ON_EITHER = {"any": NONE, "some": NONE, "absent": NONE}
 COMPONENT = several("a,b,ab,")
-ON_PATH = {
+ON_PATH = ON_EITHER | {
     "is": COMPONENT.map(lambda values: values[:1]),
     "in": COMPONENT,
-    "any": NONE,
-    "some": NONE,
-    "absent": NONE,
     "like": st.sampled_from([["a*"], ["*b"], ["*.php"], ["*"]]),
 }
 VALUE = several("1,2,m,n,,9")
-ON_QUERY = {
-    "is": VALUE.map(lambda values: values[:1]),
-    "in": VALUE,
-    "within": VALUE,
-    "any": NONE,
-    "some": NONE,
-    "absent": NONE,
-}
+ON_QUERY = ON_EITHER | {"is": VALUE.map(lambda values: values[:1]), "in": VALUE, "within": VALUE}
 path = st.one_of(
     *(on(key, ON_PATH) for key in ("k(3,-)", "k(4,-)", "k(5,-)", "k(-,1)", "k(-,2)", "k(3,1)", "k(3,2)")),
     on("k(-,-)", {"in": several("a,a/b,b,a/b/,,x/y/b,a/b/c")}),
